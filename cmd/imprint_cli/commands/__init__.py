@@ -1,0 +1,1 @@
+"""The commands of `imprint`, one thin module each."""

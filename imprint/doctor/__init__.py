@@ -1,0 +1,1 @@
+"""Checks that turn gathered facts into findings with a fix."""

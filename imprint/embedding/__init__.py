@@ -1,0 +1,1 @@
+"""Models on disk, and the worker that embeds inside the target environment."""

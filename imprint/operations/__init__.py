@@ -1,0 +1,1 @@
+"""One file per use case; each returns a plain result that every face renders."""

@@ -1,0 +1,24 @@
+"""What every operation is given: where state lives, the environment, and the configuration flags of this one run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from imprint.paths import Home, find_home
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One run's surroundings. `flags` maps configuration keys to values given on the command line."""
+
+    home: Home
+    environ: Mapping[str, str]
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_process(cls, flags: Mapping[str, str] | None = None) -> Context:
+        """Return the context of this process: its environment and the home that names."""
+        environ = dict(os.environ)
+        return cls(find_home(environ), environ, dict(flags or {}))

@@ -1,0 +1,103 @@
+"""Where Imprint keeps its state: every path under IMPRINT_HOME, computed with the standard library alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from imprint import envvars
+from imprint.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The folder that holds all state and caches of Imprint, and what lies where in it."""
+
+    root: Path
+
+    @property
+    def config(self) -> Path:
+        """The configuration a person edits (TOML)."""
+        return self.root / "config.toml"
+
+    @property
+    def data(self) -> Path:
+        """The folder of state files written by Imprint alone."""
+        return self.root / "data"
+
+    @property
+    def verdicts(self) -> Path:
+        """Recorded check verdicts (JSON)."""
+        return self.data / "gpu_state.json"
+
+    @property
+    def current(self) -> Path:
+        """The pointer to the current generation (JSON)."""
+        return self.data / "current.json"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of logs, one file for each failed run."""
+        return self.data / "logs"
+
+    @property
+    def runtimes(self) -> Path:
+        """The folder of generations of the managed target, one folder each."""
+        return self.root / "runtimes"
+
+    @property
+    def models(self) -> Path:
+        """The folder of installed models."""
+        return self.root / "models"
+
+    @property
+    def cache(self) -> Path:
+        """UV_CACHE_DIR; on the same file system as the generations, so that hard links work."""
+        return self.root / ".uv-cache"
+
+    @property
+    def tool(self) -> Path:
+        """The folder of the launcher's own environment."""
+        return self.root / "tool"
+
+    @property
+    def mutex(self) -> Path:
+        """The file whose lock guards every change."""
+        return self.root / "setup.lock"
+
+
+def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
+    """Return the home that IMPRINT_HOME names, else the folder platformdirs' `user_data_dir("imprint", False)` gives.
+
+    Raises UsageError when IMPRINT_HOME is set to a relative path or no home folder is known. Nothing is created.
+    """
+    given = environ.get(envvars.HOME, "")
+    if given:
+        root = Path(given).expanduser()
+        if not root.is_absolute():
+            raise UsageError(
+                f"{envvars.HOME} is a relative path: {given}",
+                hint=f"set {envvars.HOME} to an absolute path",
+            )
+        return Home(root)
+    if platform == "win32":
+        base = environ.get("LOCALAPPDATA") or _user_folder(environ, "AppData/Local")
+    elif platform == "darwin":
+        base = _user_folder(environ, "Library/Application Support")
+    else:
+        given = environ.get("XDG_DATA_HOME", "").strip()
+        base = given if given and os.path.isabs(given) else _user_folder(environ, ".local/share")  # noqa: PTH117
+    return Home(Path(base) / "imprint")
+
+
+def _user_folder(environ: Mapping[str, str], relative: str) -> str:
+    home = environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")  # noqa: PTH111
+    if not os.path.isabs(home):  # noqa: PTH117
+        raise UsageError(
+            "no home folder is known for this user",
+            hint=f"set {envvars.HOME} to the folder where Imprint may keep its files",
+        )
+    return str(Path(home) / relative)

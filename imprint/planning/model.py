@@ -1,0 +1,222 @@
+"""The values that planning works on: what was seen (facts), asked (request), recorded (verdicts) and decided (plan).
+
+Every field may be None where a fact is unknown; unknown is never an empty string, -1 or 0. The JSON form of each
+value is in `wire.py`. Nothing here does I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# --- what was seen -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Libc:
+    """The C library of a Linux machine: `glibc` or `musl`, and its version."""
+
+    name: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The operating system and the architecture of the target's interpreter."""
+
+    os: str | None = None
+    arch: str | None = None
+    libc: Libc | None = None
+    os_version: str | None = None
+    wsl: bool | None = None
+    container: bool | None = None
+    jetson: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """The target's interpreter; `abi` is like `cp312` or `cp313t`, None for the version's standard one."""
+
+    version: str | None = None
+    abi: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """The processor and main memory (MiB)."""
+
+    name: str | None = None
+    physical_cores: int | None = None
+    memory_mib: int | None = None
+    memory_free_mib: int | None = None
+    flags: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One NVIDIA GPU, or MIG slice, that a process here can use; memory in MiB."""
+
+    index: int | None = None
+    uuid: str | None = None
+    name: str | None = None
+    compute_capability: str | None = None
+    memory_mib: int | None = None
+    memory_free_mib: int | None = None
+    integrated: bool | None = None
+    mig: bool | None = None
+    pci_bus_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nvidia:
+    """What libcuda and the driver answered. `status` is one of the words of the machine document, None unknown."""
+
+    status: str | None = None
+    driver: str | None = None
+    kernel_driver: str | None = None
+    cuda: str | None = None
+    libcuda: str | None = None
+    error: str | None = None
+    gpus: tuple[Gpu, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGpu:
+    """A GPU that is not NVIDIA's; `kind` is discrete, integrated or software."""
+
+    vendor: str | None = None
+    name: str | None = None
+    kind: str | None = None
+    api: str | None = None
+    memory_mib: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vulkan:
+    """The Vulkan loader as it answered."""
+
+    status: str | None = None
+    loader: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rocm:
+    """Whether AMD's smi tool is there and this process may open /dev/kfd."""
+
+    smi: bool | None = None
+    kfd_access: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Everything a plan depends on that was read from a machine; the machine document of docs/json.md."""
+
+    platform: Platform = field(default_factory=Platform)
+    python: Python = field(default_factory=Python)
+    cpu: Cpu = field(default_factory=Cpu)
+    nvidia: Nvidia = field(default_factory=Nvidia)
+    other_gpus: tuple[OtherGpu, ...] | None = None
+    vulkan: Vulkan = field(default_factory=Vulkan)
+    rocm: Rocm = field(default_factory=Rocm)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+# --- what was asked, recorded and installed ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID."""
+
+    device: str = "cpu"
+    gpu_device: str = "auto"
+    portable_gpu: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The environment a verdict holds for; a verdict counts only where all fields are known and equal."""
+
+    build: str | None = None
+    lock: str | None = None
+    gpu_uuid: str | None = None
+    gpu_name: str | None = None
+    compute_capability: str | None = None
+    driver: str | None = None
+    python: str | None = None
+    check: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One recorded check: `result` ok or failed, `kind` how it failed, `time` ISO 8601 UTC."""
+
+    build: str
+    result: str
+    kind: str | None = None
+    time: str | None = None
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The build a target holds now."""
+
+    build: str
+    version: str | None = None
+
+
+# --- what was decided --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The GPU a plan chose."""
+
+    index: int | None
+    uuid: str | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why one build was not planned."""
+
+    build: str
+    code: str
+    reason: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A remark on the plan that refuses nothing."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decision: which build, on which device, and one reason. `build` None: no build exists for this machine.
+
+    `reason` is one sentence fragment without capital or full stop; `lock` names a file in locks/; sizes are bytes,
+    None where unknown. `provisional` says the driver could not be read and an installed GPU build stays.
+    """
+
+    build: str | None
+    lock: str | None
+    version: str | None
+    device: Device | None
+    code: str
+    reason: str
+    hint: str | None = None
+    provisional: bool = False
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[Note, ...] = ()
+    download_bytes: int | None = None
+    installed_bytes: int | None = None
+    free_bytes_after_prune: int | None = None
+    installed: Installed | None = None
+    pending: bool = False

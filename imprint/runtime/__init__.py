@@ -1,0 +1,1 @@
+"""Changes and inspects target environments: uv, generations, inventory, the check."""

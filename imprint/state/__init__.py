@@ -1,0 +1,1 @@
+"""Configuration, verdicts, receipts and the mutex: atomic, versioned files."""
