@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Event:
     """One line of progress: `event` is start, progress, done, warning or info.
 
-    `step` is one of survey, plan, download, install, verify, check, switch, record, prune, model; `done` and `total` are bytes
-    (or items), None where not known.
+    `step` is one of survey, plan, download, install, verify, check, switch, record, prune, model; `done` and `total`
+    are bytes (or items), None where not known.
     """
 
     event: str
