@@ -1,0 +1,20 @@
+"""What a command hands back to `main`: an operation's result and how a person reads it. Commands print nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from imprint.operations.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The end of one command.
+
+    `text` renders `result.data` for a person (no final newline; empty prints nothing); None prints the data itself as
+    JSON without the envelope (`imprint machine`). `exit_code` None: computed from the result's errors.
+    """
+
+    result: Result
+    text: Callable[[Mapping[str, Any]], str] | None
+    exit_code: int | None = None

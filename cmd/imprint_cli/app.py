@@ -1,0 +1,177 @@
+"""The console script: registers the commands, runs one, and turns what it returns or raises into output and exit code.
+
+Start-up speed is a feature: `main` registers only the command that is called, and a command imports what it needs
+inside its body. Nothing else in this package prints a result or exits.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+
+from imprint.errors import ImprintError, InterruptedByUserError, UsageError
+from imprint.operations.result import Remark, Result
+from imprint_cli import exits, human, machine
+from imprint_cli.answer import Answer
+
+
+class Entry(NamedTuple):
+    """Where a command lives: a function, or a Typer group, in a module of `imprint_cli.commands`."""
+
+    module: str
+    attribute: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "setup": Entry("setup", "setup"),
+    "bootstrap": Entry("setup", "bootstrap"),
+    "plan": Entry("plan", "plan"),
+    "machine": Entry("machine", "machine"),
+    "devices": Entry("devices", "devices"),
+    "check": Entry("check", "check"),
+    "status": Entry("status", "status"),
+    "config": Entry("config", "group"),
+    "doctor": Entry("doctor", "doctor"),
+    "embed": Entry("embed", "embed"),
+    "model": Entry("model", "group"),
+}
+"""Every command in the order of `imprint --help`."""
+
+
+def build(only: str | None = None) -> typer.Typer:
+    """Return the application with every command, or with one alone."""
+    app = typer.Typer(
+        name="imprint",
+        help="Put the right ONNX Runtime on this machine, prove that it works, and embed text with it.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name, entry in COMMANDS.items():
+        if only is None or name == only:
+            member = getattr(import_module(f"imprint_cli.commands.{entry.module}"), entry.attribute)
+            if isinstance(member, typer.Typer):
+                app.add_typer(member, name=name)
+            else:
+                app.command(name)(member)
+    return app
+
+
+def _version(value: bool) -> None:
+    if value:
+        from imprint import __version__
+
+        typer.echo(f"imprint {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    *,
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_version,
+        is_eager=True,
+        help="Print the version and exit.",
+    ),
+) -> None:
+    """Put the right ONNX Runtime on this machine, prove that it works, and embed text with it."""
+
+
+def words_of(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that arguments name, one or two words, without importing it; `()` when they name none."""
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    if not words or words[0] not in COMMANDS:
+        return ()
+    if COMMANDS[words[0]].attribute != "group":
+        return (words[0],)
+    return tuple(words[:2])
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether `--json` is among the options, also in a command line that cannot be parsed."""
+    before = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
+    return "--json" in before
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code. Nothing is raised except by the interpreter's own end."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # Text that the terminal's encoding lacks is shown escaped; it is no reason to fail.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    try:
+        return _answer(given)
+    except BrokenPipeError:
+        from imprint_cli.crash import leave_closed_pipe
+
+        return leave_closed_pipe()
+
+
+def _answer(arguments: list[str]) -> int:
+    words = words_of(arguments)
+    as_json = wants_json(arguments)
+    try:
+        outcome = _run(arguments, words)
+        if isinstance(outcome, Answer):
+            return _print(" ".join(words), outcome, as_json=as_json)
+        if outcome == exits.INTERRUPTED:
+            raise InterruptedByUserError("interrupted")  # noqa: TRY301 - one place renders every error
+    except ImprintError as error:
+        return _refuse(" ".join(words), Remark.of(error), exits.exit_code_of(error), as_json=as_json)
+    except BrokenPipeError:
+        raise
+    except (KeyboardInterrupt, typer.Abort):
+        remark = Remark("interrupted", "interrupted")
+        return _refuse(" ".join(words), remark, exits.INTERRUPTED, as_json=as_json)
+    except Exception as error:
+        from imprint_cli.crash import record_crash
+
+        return _refuse(" ".join(words), record_crash(error, arguments), exits.BUG, as_json=as_json)
+    return outcome if isinstance(outcome, int) else exits.OK
+
+
+def _run(arguments: list[str], words: tuple[str, ...]) -> Any:  # noqa: ANN401 - whatever the command returned
+    import os
+
+    completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
+    application = typer.main.get_command(build(words[0] if words and not completing else None))
+    if not arguments and not completing:
+        with application.make_context("imprint", ["config"]) as context:
+            human.say(context.get_help())
+        return exits.USAGE
+    try:
+        return application.main(args=arguments, prog_name="imprint", standalone_mode=False)
+    except typer.TyperException as error:
+        raise _usage_error(error, words) from error
+
+
+def _usage_error(error: typer.TyperException, words: tuple[str, ...]) -> UsageError:
+    """Word an error of the command-line parser as ours."""
+    message = error.format_message().rstrip(".")
+    command = " ".join(("imprint", *words))
+    return UsageError(message[:1].lower() + message[1:], hint=f"`{command} --help` shows what it takes")
+
+
+def _print(command: str, answer: Answer, *, as_json: bool) -> int:
+    result = answer.result
+    code = exits.exit_code_of_remarks(result.errors) if answer.exit_code is None else answer.exit_code
+    if as_json:
+        machine.emit(machine.envelope(command, result), indent=None if command in machine.STREAMING else 2)
+        return code
+    if answer.text is None:
+        machine.emit(result.data)
+    elif text := answer.text(result.data):
+        print(text, flush=True)
+    human.say_remarks(result.warnings, result.errors)
+    return code
+
+
+def _refuse(command: str, remark: Remark, code: int, *, as_json: bool) -> int:
+    if as_json:
+        return _print(command or "imprint", Answer(Result({}, errors=(remark,)), None, code), as_json=True)
+    human.say_remark("error", remark)
+    return code

@@ -1,0 +1,17 @@
+"""`imprint check`."""
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+
+def check(
+    *,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Run the check on the installed runtime now, and record what it found."""
+    from imprint.operations.check import check as prove
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_check
+
+    return Answer(prove(Context.of_process()), render_check)

@@ -1,0 +1,99 @@
+"""`imprint config list|get|set|unset|path`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint_cli import exits
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+group = typer.Typer(help="Read and change the configuration.", rich_markup_mode=None)
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="For example model.device.")]
+ShowOrigin = Annotated[
+    bool,
+    typer.Option("--show-origin", help="Also say where each value comes from: flag, env, file or default."),
+]
+
+
+@group.command("list")
+def list_(
+    *,
+    show_origin: ShowOrigin = False,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """List every key with the value that holds now."""
+    from functools import partial
+
+    from imprint.operations.config import list_keys
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_keys
+
+    return Answer(list_keys(Context.of_process()), partial(render_keys, origins=show_origin))
+
+
+@group.command()
+def get(
+    key: Key,
+    *,
+    show_origin: ShowOrigin = False,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Print the value of one key; exit 1 and print nothing where it has none."""
+    from functools import partial
+
+    from imprint.operations.config import get_key
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_value
+
+    result = get_key(Context.of_process(), key)
+    unset = result.data["keys"][0]["value"] is None
+    return Answer(result, partial(render_value, origin=show_origin), exits.FAILED if unset else None)
+
+
+@group.command("set", context_settings={"ignore_unknown_options": True})
+def set_(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE")],
+    *,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Write one key to the configuration file and say what that changes."""
+    from imprint.operations.config import set_key
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_set
+
+    return Answer(set_key(Context.of_process(), key, value), render_set)
+
+
+@group.command()
+def unset(
+    key: Key,
+    *,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Remove one key from the configuration file, so that its default holds again."""
+    from imprint.operations.config import unset_key
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_unset
+
+    return Answer(unset_key(Context.of_process(), key), render_unset)
+
+
+@group.command()
+def path(
+    *,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Print the path of the configuration file, whether or not it exists."""
+    from imprint.operations.config import config_path
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_path
+
+    return Answer(config_path(Context.of_process()), render_path)

@@ -1,0 +1,17 @@
+"""`imprint devices`."""
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+
+def devices(
+    *,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """List the GPUs, and for each the builds that run on it or why none does."""
+    from imprint.operations.devices import devices as list_devices
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_devices
+
+    return Answer(list_devices(Context.of_process()), render_devices)

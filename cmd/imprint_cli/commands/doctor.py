@@ -1,0 +1,41 @@
+"""`imprint doctor`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+
+def doctor(  # noqa: PLR0913 - a command's options are its arguments
+    *,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Only these checks; `--list` shows them.", show_default=False),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the checks and what each looks at; run none.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings too.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read and hash every installed file.")] = False,
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Print one block for a bug report, without names, paths and secrets."),
+    ] = False,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="CODE", help="Say what a finding's code means and what to do."),
+    ] = None,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Look for what is wrong and name the command that fixes it; change nothing."""
+    from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks
+
+    from imprint.operations.context import Context
+    from imprint_cli.render_doctor import render_checks, render_explanation, render_findings, render_report
+
+    if explain is not None:
+        return Answer(explain_code(explain), render_explanation)
+    if list_:
+        return Answer(list_checks(), render_checks)
+    options = DoctorOptions(ids=tuple(ids or ()), strict=strict, deep=deep, report=report)
+    return Answer(diagnose(Context.of_process(), options), render_report if report else render_findings)

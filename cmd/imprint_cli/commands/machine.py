@@ -1,0 +1,24 @@
+"""`imprint machine`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+
+def machine(
+    *,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Leave out UUIDs, paths and host names, to share the document."),
+    ] = False,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Print the facts about this machine that plans depend on, as a JSON document."""
+    from imprint.operations.machine import machine as survey_here
+
+    from imprint.operations.context import Context
+
+    return Answer(survey_here(Context.of_process(), redacted=redact), None)

@@ -1,0 +1,50 @@
+"""`imprint plan`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint_cli import exits
+from imprint_cli.answer import Answer
+from imprint_cli.options import Device, GpuDevice, Json, MachineFile, flags
+
+
+def plan(  # noqa: PLR0913 - a command's options are its arguments
+    *,
+    machine: MachineFile = None,
+    verdicts: Annotated[
+        str | None,
+        typer.Option("--verdicts", metavar="FILE", help="With --machine: the verdicts recorded there."),
+    ] = None,
+    installed: Annotated[
+        str | None,
+        typer.Option("--installed", metavar="BUILD[==VERSION]", help="With --machine: the build installed there."),
+    ] = None,
+    device: Device = None,
+    gpu_device: GpuDevice = None,
+    python: Annotated[
+        str | None,
+        typer.Option("--python", metavar="VERSION", help="Plan for this Python, for example 3.12 or 3.13t."),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show every gate of every build: pass, refused, not reached."),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit 100 if what is installed differs from the plan."),
+    ] = False,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Decide which ONNX Runtime belongs here and say why; change nothing."""
+    from imprint.operations.plan import PlanOptions
+    from imprint.operations.plan import plan as decide_here
+
+    from imprint.operations.context import Context
+    from imprint_cli.render import render_plan
+
+    context = Context.of_process(flags(device=device, gpu_device=gpu_device))
+    options = PlanOptions(machine=machine, verdicts=verdicts, installed=installed, python=python, explain=explain)
+    result = decide_here(context, options)
+    pending = check and result.ok and result.data["pending"]
+    return Answer(result, render_plan, exits.PENDING if pending else None)

@@ -1,0 +1,75 @@
+"""The face for people: remarks on stderr, colour rules, sizes, tables. Every state is a word, never colour alone."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO
+
+from imprint.operations.result import Remark
+
+_COLOURS = {"error": "31;1", "warning": "33;1", "hint": "36;1", "ok": "32", "skipped": "2"}
+
+
+def wants_colour(environ: Mapping[str, str], *, is_tty: bool) -> bool:
+    """Decide on colour: NO_COLOR beats FORCE_COLOR (or CLICOLOR_FORCE) beats the terminal; TERM=dumb has none."""
+    if environ.get("NO_COLOR"):
+        return False
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        if environ.get(name):
+            return environ[name] != "0"
+    return is_tty and environ.get("TERM") != "dumb"
+
+
+def painted(word: str, style: str, stream: TextIO) -> str:
+    """Return `word` in the colour of a style (error, warning, hint, ok, skipped) where the stream wants colour."""
+    if not wants_colour(os.environ, is_tty=stream.isatty()):
+        return word
+    return f"\x1b[{_COLOURS[style]}m{word}\x1b[0m"
+
+
+def animates(stream: TextIO) -> bool:
+    """Whether a line may be redrawn: only on a terminal that can."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str) -> None:
+    """Write one line of talk to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say_remark(label: str, remark: Remark) -> None:
+    """Write a remark to stderr: `error: …` or `warning: …`, and its `hint: …` below."""
+    say(f"{painted(label + ':', label, sys.stderr)} {remark.message}")
+    if remark.hint:
+        say(f"{painted('hint:', 'hint', sys.stderr)} {remark.hint}")
+
+
+def say_remarks(warnings: Iterable[Remark], errors: Iterable[Remark]) -> None:
+    """Write all warnings, then all errors, to stderr."""
+    for remark in warnings:
+        say_remark("warning", remark)
+    for remark in errors:
+        say_remark("error", remark)
+
+
+def size(count: int | None) -> str:
+    """Return bytes as people write them, in decimal units: `1.4 GB`, `23.8 MB`; `unknown` for None."""
+    if count is None:
+        return "unknown"
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.95:
+            return f"{value:.1f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an aligned table with a head line; columns are as wide as their widest cell, no trailing spaces."""
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

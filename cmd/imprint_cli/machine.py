@@ -1,0 +1,59 @@
+"""The face for programs: the JSON envelope and the NDJSON lines. Nothing here decides; docs/json.md is the contract."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from imprint.operations.result import Remark, Result
+from imprint.runtime.events import Event
+
+SCHEMA = 1
+
+STREAMING = frozenset({"setup", "bootstrap"})
+"""Commands whose `--json` is NDJSON: events, then one line with `"event": "result"`."""
+
+
+def envelope(command: str, result: Result) -> dict[str, Any]:
+    """Return the envelope of a result; a streaming command's carries `event` as its first key."""
+    document: dict[str, Any] = {"event": "result"} if command in STREAMING else {}
+    document |= {
+        "schema": SCHEMA,
+        "command": command,
+        "ok": result.ok,
+        "data": dict(result.data),
+        "warnings": _remarks(result.warnings),
+        "errors": _remarks(result.errors),
+    }
+    return document
+
+
+def _remarks(remarks: Iterable[Remark]) -> list[dict[str, str | None]]:
+    return [{"code": remark.code, "message": remark.message, "hint": remark.hint} for remark in remarks]
+
+
+def event_line(event: Event, now: datetime) -> dict[str, Any]:
+    """Return one progress line; `time` is ISO 8601 in UTC with milliseconds."""
+    return {
+        "event": event.event,
+        "step": event.step,
+        "done": event.done,
+        "total": event.total,
+        "message": event.message,
+        "time": now.astimezone(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def emit_event(event: Event) -> None:
+    """Write one progress line to stdout at once."""
+    emit(event_line(event, datetime.now(UTC)), indent=None)
+
+
+def emit(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
+    """Write one JSON document and a newline to stdout, always as UTF-8."""
+    # A lone surrogate (a path that is not UTF-8) becomes its \udcXX escape, which is what JSON wants for it.
+    text = json.dumps(document, ensure_ascii=False, indent=indent) + "\n"
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", errors="backslashreplace"))
+    sys.stdout.buffer.flush()

@@ -1,0 +1,35 @@
+"""The options that several commands share, each with one wording."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout instead of text.")]
+Stream = Annotated[bool, typer.Option("--json", help="Print progress and the result as one JSON object a line.")]
+Device = Annotated[
+    str | None,
+    typer.Option("--device", metavar="cpu|gpu|auto", help="For this run only; the configuration stays."),
+]
+GpuDevice = Annotated[
+    str | None,
+    typer.Option("--gpu-device", metavar="auto|INDEX|UUID", help="For this run only; the configuration stays."),
+]
+RequireGpu = Annotated[
+    bool,
+    typer.Option("--require-gpu", help="Exit 1 and change nothing if embeddings would not run on a GPU."),
+]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another imprint; 0 = not at all."),
+]
+MachineFile = Annotated[
+    Path | None,
+    typer.Option("--machine", metavar="FILE|-", help="Plan for the machine of this document; no local state is read."),
+]
+
+
+def flags(*, device: str | None = None, gpu_device: str | None = None, model: str | None = None) -> dict[str, str]:
+    """Return the configuration keys that were given as options."""
+    given = {"model.device": device, "model.gpu_device": gpu_device, "model.name": model}
+    return {key: value for key, value in given.items() if value is not None}

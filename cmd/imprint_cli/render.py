@@ -1,0 +1,143 @@
+"""Renders the data of each operation as plain text: values in, text out, no printing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from imprint_cli.human import size, table
+
+Data = Mapping[str, Any]
+
+
+def describe_build(build: str | None, version: str | None, device: Data | None) -> str:
+    """Return `cuda12 1.26.0 on GPU 0 (NVIDIA RTX A4000)` or `cpu 1.31.1`."""
+    if build is None:
+        return "no build"
+    text = f"{build} {version}" if version else build
+    if device:
+        index = "" if device.get("index") is None else f" {device['index']}"
+        text += f" on GPU{index} ({device.get('name') or device.get('uuid') or 'unnamed'})"
+    return text
+
+
+def render_plan(data: Data) -> str:
+    """Render a plan: the decision and its reason first, then what was refused, notes, sizes, what is pending."""
+    lines = [f"plan: {describe_build(data['build'], data['version'], data['device'])}: {data['reason']}"]
+    lines.append(f"code: {data['code']}" + (" (provisional)" if data["provisional"] else ""))
+    if data["hint"]:
+        lines.append(f"hint: {data['hint']}")
+    for refusal in data["refused"]:
+        lines.append(f"not {refusal['build']}: {refusal['reason']} ({refusal['code']})")
+        if refusal["hint"] and refusal["hint"] != data["hint"]:
+            lines.append(f"  hint: {refusal['hint']}")
+    lines += [f"note: {note['reason']}" for note in data["notes"]]
+    if data["build"] is not None:
+        lines.append(f"download: {size(data['download_bytes'])}, installed: {size(data['installed_bytes'])}")
+    installed = data["installed"]
+    have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
+    lines.append(f"installed: {have}; " + ("change pending" if data["pending"] else "nothing to change"))
+    for gate in data.get("gates", ()):
+        lines.append(f"gate {gate['build']} {gate['gate']}: {gate['outcome']}" + _because(gate))
+    return "\n".join(lines)
+
+
+def _because(gate: Data) -> str:
+    reason = gate.get("reason")
+    return f" ({reason})" if reason else ""
+
+
+def render_devices(data: Data) -> str:
+    """Render the table of GPUs; without any, the one reason."""
+    if not data["devices"]:
+        return f"no GPU: {data['reason']}" if data.get("reason") else "no GPU"
+    rows = []
+    for device in data["devices"]:
+        builds = ", ".join(f"{build['build']} ({build['how']})" for build in device["builds"])
+        rows.append(
+            [
+                _text(device["index"]),
+                _text(device["name"]),
+                _text(device["uuid"]),
+                _text(device["compute_capability"]),
+                "unknown" if device["memory_mib"] is None else f"{device['memory_mib']} MiB",
+                builds or f"none: {device['reason']}",
+            ],
+        )
+    return table(["GPU", "name", "uuid", "capability", "memory", "builds"], rows)
+
+
+def _text(value: object) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def render_status(data: Data) -> str:
+    """Render the authoritative line, and what is pending."""
+    return str(data["line"])
+
+
+def render_check(data: Data) -> str:
+    """Render the outcome of a check, then each step."""
+    head = f"check: {data['outcome']}"
+    if data["kind"]:
+        head += f" ({data['kind']})"
+    device = data.get("device") or {}
+    where = device.get("name") or device.get("provider") or device.get("device")
+    lines = [f"{head} on {where}" if where else head]
+    for name, step in (data.get("steps") or {}).items():
+        detail = step.get("error") or step.get("detail") or ""
+        outcome = step.get("outcome") or ("ok" if step.get("ok") else "failed")
+        lines.append(f"  {name}: {outcome}" + (f" ({detail})" if detail else ""))
+    return "\n".join(lines)
+
+
+def render_keys(data: Data, *, origins: bool = False) -> str:
+    """Render `key = value` lines; an unset key shows `(not set)`."""
+    return "\n".join(f"{key['key']} = {render_one(key['value'])}" + _origin(key, origins) for key in data["keys"])
+
+
+def render_value(data: Data, *, origin: bool = False) -> str:
+    """Render the bare value of one key, nothing when it has none."""
+    key = data["keys"][0]
+    return "" if key["value"] is None else render_one(key["value"]) + _origin(key, origin)
+
+
+def _origin(key: Data, shown: bool) -> str:
+    if not shown:
+        return ""
+    return f"  ({key['origin']}: {key['source']})" if key.get("source") else f"  ({key['origin']})"
+
+
+def render_one(value: object) -> str:
+    """Return a configuration value as a person types it: `true`, `8790`, `auto`."""
+    if value is None:
+        return "(not set)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def render_set(data: Data) -> str:
+    """Render what was written, what that choice means on this machine, and how to apply it."""
+    key = data["keys"][0]
+    lines = [f"{key['key']} = {render_one(data['written'])}"]
+    for choice in key["choices"]:
+        if choice["value"] == data["written"]:
+            text = choice.get("detail") or choice.get("reason")
+            if text:
+                lines.append(f"{choice['value']}: " + ("" if choice["available"] else "unavailable here: ") + text)
+    if data["apply"]:
+        lines.append(f"to apply: {data['apply']}")
+    return "\n".join(lines)
+
+
+def render_unset(data: Data) -> str:
+    """Render the value that holds now that the file no longer names one."""
+    key = data["keys"][0]
+    lines = [f"{key['key']} = {render_one(key['value'])}  ({key['origin']})"]
+    if data["apply"]:
+        lines.append(f"to apply: {data['apply']}")
+    return "\n".join(lines)
+
+
+def render_path(data: Data) -> str:
+    """Render the bare path."""
+    return str(data["path"])
