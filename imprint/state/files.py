@@ -1,0 +1,219 @@
+"""Reads and writes the state files under the home: one JSON object each, atomic, versioned, never a traceback.
+
+A file that is damaged or foreign is set aside beside itself and reported; one written by a newer Imprint is left
+untouched and refused. What the objects mean is decided by the modules that call this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
+
+SIZE_LIMIT = 8 * 1024 * 1024
+"""No state file of ours comes near this many bytes; a larger one is foreign and is not read into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A state file that could not be used and where it is now; a finding with the fields of a remark."""
+
+    path: Path
+    moved_to: Path
+    why: str
+
+    @property
+    def code(self) -> str:
+        """The finding's stable code."""
+        return "state-set-aside"
+
+    @property
+    def message(self) -> str:
+        """What was seen and done, in one sentence."""
+        return f"`{self.path}` {self.why} and was set aside as `{self.moved_to.name}`"
+
+    @property
+    def hint(self) -> str:
+        """What a person can do about it."""
+        return "nothing is lost that `imprint setup` does not restore; delete the set-aside file once you have seen it"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace `path` with `value` as JSON so that a reader, or a power cut, sees the old file or the new one.
+
+    Missing folders are created. Raises NoSpaceError when the disk is full and ImprintError
+    (`home-not-writable`) when the folder refuses the write; the old file is then still there.
+    """
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, text.encode("ascii"))
+    except OSError as error:
+        raise_for_write(path, error)
+
+
+def raise_for_write(path: Path, error: OSError) -> NoReturn:
+    """Raise the ImprintError that a failed write to `path` amounts to."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        raise NoSpaceError(
+            f"no space left to write `{path}`", hint="free some space on that disk, then run the command again"
+        ) from error
+    raise ImprintError(
+        f"cannot write `{path}`: {error.strerror or error}",
+        hint="make the folder writable, or set IMPRINT_HOME to one that is",
+        code="home-not-writable",
+    ) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _rename_over(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)  # noqa: PTH108 - the bare name is what mkstemp returned
+        raise
+    fsync_folder(path.parent)
+
+
+def _rename_over(source: str, target: Path) -> None:
+    # On Windows a virus scanner or a reader without delete sharing refuses the replacement for a moment.
+    for pause in (0.02, 0.1, 0.5) if sys.platform == "win32" else ():
+        try:
+            os.replace(source, target)  # noqa: PTH105 - tests fake os to see the order of calls
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    os.replace(source, target)  # noqa: PTH105 - as above
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut, where the system can (not on Windows)."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and overlay file systems cannot sync a folder; the rename itself is still atomic.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: Path, schema: int = 1, *, findings: list[Damage] | None = None) -> dict[str, Any] | None:
+    """Return the object in `path`, or None when there is none.
+
+    A damaged or foreign file (not a regular file, too large, unreadable, not UTF-8 JSON, no object, no integer
+    `schema`) is set aside, reported in `findings`, and counts as none. Raises StateNewerError when its schema is
+    above `schema`, and StateError when it should be set aside and cannot be.
+    """
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StateError(f"cannot look at `{path}`: {error.strerror or error}") from error
+    try:
+        value = _parse(_content(path))
+    except _DamagedError as error:
+        set_aside(path, str(error), findings, seen=status)
+        return None
+    found = value.get("schema")
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        set_aside(path, "has no integer `schema`", findings, seen=status)
+        return None
+    if found > schema:
+        raise StateNewerError(
+            f"`{path}` was written by a newer Imprint (schema {found}, this one knows {schema})",
+            hint="use the newer Imprint, or move the file away yourself",
+        )
+    return value
+
+
+class _DamagedError(Exception):
+    """The file's content cannot be used; the message continues the sentence that begins with its path."""
+
+
+def _content(path: Path) -> bytes:
+    try:
+        # A FIFO without a writer would block a plain open for ever.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _DamagedError("is not a regular file")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                content = file.read(SIZE_LIMIT + 1)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _DamagedError(f"cannot be read ({error.strerror or error})") from error
+    if len(content) > SIZE_LIMIT:
+        raise _DamagedError("is far too large for a state file")
+    return content
+
+
+def _parse(content: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise _DamagedError(f"is not valid JSON ({str(error)[:80]})") from error
+    if not isinstance(value, dict):
+        raise _DamagedError("does not hold a JSON object")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key appears twice")
+    return value
+
+
+def set_aside(
+    path: Path, why: str, findings: list[Damage] | None = None, *, seen: os.stat_result | None = None
+) -> None:
+    """Rename `path` to `NAME.corrupt-<time>` and add the finding; `why` continues the sentence "`PATH` …".
+
+    With `seen` nothing happens when another process has replaced the file since. Raises StateError when the
+    file cannot be renamed.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    moved = path.with_name(f"{path.name}.corrupt-{stamp}")
+    count = 1
+    while os.path.lexists(moved):
+        count += 1
+        moved = path.with_name(f"{path.name}.corrupt-{stamp}-{count}")
+    try:
+        if seen is not None and not os.path.samestat(seen, path.lstat()):
+            return
+        path.rename(moved)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StateError(
+            f"`{path}` {why}, and it cannot be set aside: {error.strerror or error}",
+            hint=f"move `{path}` away yourself, or make its folder writable",
+        ) from error
+    if findings is not None:
+        findings.append(Damage(path, moved, why))

@@ -1,0 +1,187 @@
+"""The mutex around every change: one advisory lock on `setup.lock`, freed by the system when its holder dies.
+
+Who holds it is written beside it (`setup.lock.holder`) so that a waiter can say whom it waits for. That note is
+only told, never believed: the lock alone decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from imprint.errors import BusyError, ImprintError
+from imprint.paths import Home
+from imprint.state.files import raise_for_write
+
+if sys.platform == "win32":  # pragma: no cover
+    import msvcrt
+else:
+    import fcntl
+
+DEFAULT_WAIT = 60.0
+"""Seconds to wait for the mutex unless `--wait` says otherwise."""
+
+_HELD = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that holds the mutex, as it described itself; `since` is ISO 8601 UTC."""
+
+    pid: int
+    since: str
+    command: str
+    host: str
+
+    def describe(self) -> str:
+        """Return "process 12 (imprint setup, since …)"."""
+        where = "" if self.host == _host() else f" on {self.host}"
+        return f"process {self.pid}{where} (`{self.command}`, since {self.since})"
+
+
+@contextlib.contextmanager
+def hold(
+    home: Home,
+    wait_seconds: float = DEFAULT_WAIT,
+    *,
+    command: str = "imprint",
+    on_wait: Callable[[str], None] | None = None,
+) -> Iterator[None]:
+    """Hold the mutex of `home` for the body; the home is created when it is missing.
+
+    Waits at most `wait_seconds` (0: not at all) and calls `on_wait` once with a sentence before it waits.
+    Raises BusyError naming the holder, NoSpaceError, or ImprintError when the home cannot be written.
+    """
+    descriptor = _open(home)
+    try:
+        _acquire(descriptor, home, wait_seconds, on_wait)
+        note = _note_path(home)
+        _write_note(note, command)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                note.unlink()
+            _unlock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def holder(home: Home) -> Holder | None:
+    """Return who the note says holds the mutex; None when there is no note or its process is gone."""
+    try:
+        raw = json.loads(_note_path(home).read_bytes()[:4096])
+        found = Holder(int(raw["pid"]), str(raw["since"]), str(raw["command"]), str(raw["host"]))
+    except (OSError, ArithmeticError, ValueError, KeyError, TypeError):
+        return None
+    if found.host == _host() and not _alive(found.pid):
+        return None
+    return found
+
+
+def _open(home: Home) -> int:
+    try:
+        home.root.mkdir(parents=True, exist_ok=True)
+        return os.open(home.mutex, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+    except OSError as error:
+        raise_for_write(home.mutex, error)
+
+
+def _acquire(descriptor: int, home: Home, wait_seconds: float, on_wait: Callable[[str], None] | None) -> None:
+    deadline = time.monotonic() + wait_seconds
+    pause = 0.02
+    told = False
+    while not _try_lock(descriptor, home):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise BusyError(
+                f"another Imprint is changing `{home.root}`: {_who(home)}",
+                hint="wait for it to end, or give it longer with `--wait SECONDS`",
+            )
+        if not told and on_wait is not None:
+            on_wait(f"waiting up to {wait_seconds:.0f} s for {_who(home)}")
+        told = True
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.25)
+
+
+def _who(home: Home) -> str:
+    found = holder(home)
+    return found.describe() if found else "a process that did not say who it is"
+
+
+if sys.platform == "win32":  # pragma: no cover
+
+    def _try_lock(descriptor: int, home: Home) -> bool:
+        try:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno in _HELD:
+                return False
+            raise _cannot_lock(home, error) from error
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+    def _alive(pid: int) -> bool:
+        # Opening another process needs ctypes; a note of a dead process only makes the message less precise.
+        return pid > 0
+
+else:
+
+    def _try_lock(descriptor: int, home: Home) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _HELD:
+                return False
+            raise _cannot_lock(home, error) from error
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _alive(pid: int) -> bool:
+        if pid <= 0:
+            return False
+        try:
+            os.kill(pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def _cannot_lock(home: Home, error: OSError) -> ImprintError:
+    return ImprintError(
+        f"cannot lock `{home.mutex}`: {error.strerror or error}",
+        hint="set IMPRINT_HOME to a folder on a file system with working locks",
+        code="home-not-lockable",
+    )
+
+
+def _note_path(home: Home) -> Path:
+    return home.mutex.with_name(home.mutex.name + ".holder")
+
+
+def _write_note(note: Path, command: str) -> None:
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    text = json.dumps({"pid": os.getpid(), "since": since, "command": command, "host": _host()})
+    # The note helps a waiter and nobody else: a full disk must not stop the holder.
+    with contextlib.suppress(OSError):
+        note.write_text(text + "\n", encoding="utf-8")
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
