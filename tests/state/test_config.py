@@ -1,0 +1,202 @@
+"""The configuration: precedence with origins, clear errors, and a writer that loses nothing."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from imprint.errors import ImprintError, InvalidValueError, StateError
+from imprint.paths import Home
+from imprint.state import config
+from imprint.state.settings import KEYS, key_of, unknown_variables, variables_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home whose path has a space and a letter outside ASCII."""
+    root = tmp_path / "my hömé"
+    root.mkdir()
+    return Home(root)
+
+
+def write(home: Home, text: str) -> None:
+    home.config.write_text(text, encoding="utf-8")
+
+
+def test_every_key_has_its_default_and_says_so(home: Home) -> None:
+    loaded = config.load(home, {}, {})
+    assert list(loaded.settings) == list(KEYS)
+    assert all(setting.origin == "default" for setting in loaded.settings.values())
+    assert loaded.get("model.device").value == "cpu"
+    assert loaded.get("model.gpu_device").value == "auto"
+    assert loaded.get("runtime.portable_gpu").value is True
+
+
+def test_the_winner_is_flag_then_env_then_file_then_default(home: Home) -> None:
+    write(home, '[model]\ndevice = "auto"\n')
+    environ = {"IMPRINT_DEVICE": "gpu"}
+    assert config.load(home, environ, {"model.device": "cpu"}).get("model.device").origin == "flag"
+    assert config.load(home, environ, {}).get("model.device") == config.Setting(
+        "model.device", "gpu", "cpu", "env", "IMPRINT_DEVICE"
+    )
+    assert config.load(home, {}, {}).get("model.device") == config.Setting(
+        "model.device", "auto", "cpu", "file", str(home.config)
+    )
+
+
+def test_each_key_is_read_from_its_long_name_too(home: Home) -> None:
+    assert variables_of("model.device") == ("IMPRINT_DEVICE", "IMPRINT_MODEL_DEVICE")
+    loaded = config.load(home, {"IMPRINT_MODEL_GPU_DEVICE": "GPU-1", "IMPRINT_MODEL_MAX_TOKENS": "64"}, {})
+    assert loaded.get("model.gpu_device").value == "GPU-1"
+    assert loaded.get("model.max_tokens").value == 64
+
+
+def test_short_and_long_name_must_agree(home: Home) -> None:
+    same = {"IMPRINT_DEVICE": "gpu", "IMPRINT_MODEL_DEVICE": "gpu"}
+    assert config.load(home, same, {}).get("model.device").value == "gpu"
+    with pytest.raises(InvalidValueError, match="IMPRINT_DEVICE and IMPRINT_MODEL_DEVICE"):
+        config.load(home, same | {"IMPRINT_DEVICE": "cpu"}, {})
+
+
+def test_an_empty_variable_sets_nothing(home: Home) -> None:
+    assert config.load(home, {"IMPRINT_DEVICE": ""}, {}).get("model.device").origin == "default"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("model.device", "cuda", "cpu, gpu or auto"),
+        ("model.device", "GPU", "cpu, gpu or auto"),
+        ("model.max_tokens", "0", "whole number"),
+        ("model.max_tokens", "1_000", "whole number"),
+        ("model.max_tokens", "٣", "whole number"),
+        ("server.port", "65536", "65535"),
+        ("runtime.portable_gpu", "maybe", "true or false"),
+        ("model.gpu_device", "0\n1", "line break"),
+        ("server.token", "a\0b", "line break"),
+        ("model.name", " ", "imprint model list"),
+        ("model.threads", "-1", "4096"),
+    ],
+)
+def test_a_bad_value_names_its_source_and_what_is_valid(home: Home, key: str, value: str, named: str) -> None:
+    variable = variables_of(key)[0]
+    with pytest.raises(InvalidValueError) as raised:
+        config.load(home, {variable: value}, {})
+    assert variable in raised.value.message
+    assert named in f"{raised.value.message} {raised.value.hint}"
+    with pytest.raises(InvalidValueError):
+        config.set_value(home, key, value)
+    assert not home.config.exists()
+
+
+@pytest.mark.parametrize("line", ["device = true", "max_tokens = 1.5", "max_tokens = true", "name = ['a']"])
+def test_a_wrong_type_in_the_file_is_an_error_that_names_it(home: Home, line: str) -> None:
+    write(home, f"[model]\n{line}\n")
+    with pytest.raises(InvalidValueError, match=r"config\.toml"):
+        config.load(home, {}, {})
+
+
+def test_an_unknown_key_is_an_error_with_a_suggestion(home: Home) -> None:
+    with pytest.raises(InvalidValueError) as raised:
+        key_of("model.devise")
+    assert "model.device" in str(raised.value.hint)
+    write(home, '[model]\ndevise = "gpu"\n')
+    with pytest.raises(InvalidValueError, match=r"config\.toml"):
+        config.load(home, {}, {})
+    assert config.unset_value(home, "model.devise")
+    assert config.load(home, {}, {}).get("model.device").value == "cpu"
+    with pytest.raises(InvalidValueError):
+        config.unset_value(home, "model.devise")
+
+
+@pytest.mark.parametrize(
+    "content", [b"[model\n", b"a = 1\nb = \xff\n", b"\0\1\2", b"[" * 100_000, b"x" * (1 << 21), b"a = 1\na = 2\n"]
+)
+def test_a_broken_file_is_reported_and_never_touched(home: Home, content: bytes) -> None:
+    home.config.write_bytes(content)
+    for action in (
+        lambda: config.load(home, {}, {}),
+        lambda: config.set_value(home, "model.device", "gpu"),
+        lambda: config.unset_value(home, "model.device"),
+    ):
+        with pytest.raises(StateError, match=r"config\.toml"):
+            action()
+    assert home.config.read_bytes() == content
+    assert [path.name for path in home.root.iterdir() if path.is_file()] == ["config.toml"]
+
+
+def test_the_line_of_the_mistake_is_named(home: Home) -> None:
+    write(home, '[model]\ndevice = "gpu"\nname = \n')
+    with pytest.raises(StateError, match="line 3"):
+        config.load(home, {}, {})
+
+
+def test_a_folder_in_place_of_the_file_is_a_clear_error(home: Home) -> None:
+    home.config.mkdir()
+    with pytest.raises(StateError, match=r"config\.toml"):
+        config.load(home, {}, {})
+
+
+def test_writing_keeps_comments_order_and_everything_else(home: Home) -> None:
+    write(home, '# mine\n[server]  # keep\nport = 9000\n\n[model]\n# why\ndevice = "cpu" # now\n')
+    assert config.set_value(home, "model.device", "gpu") == "gpu"
+    config.set_value(home, "runtime.portable_gpu", "no")
+    text = home.config.read_text(encoding="utf-8")
+    assert text.startswith('# mine\n[server]  # keep\nport = 9000\n\n[model]\n# why\ndevice = "gpu" # now\n')
+    assert config.load(home, {}, {}).get("runtime.portable_gpu").value is False
+    assert config.unset_value(home, "model.device")
+    assert "# why" in home.config.read_text(encoding="utf-8")
+    assert not config.unset_value(home, "model.device")
+
+
+def test_a_table_is_not_overwritten_by_a_value(home: Home) -> None:
+    config.set_value(home, "llm.a.host", "x")
+    with pytest.raises(StateError, match="table"):
+        config.set_value(home, "llm.a", "y")
+    config.set_value(home, "llm.b", "y")
+    with pytest.raises(StateError, match="value"):
+        config.set_value(home, "llm.b.host", "x")
+    loaded = config.load(home, {"IMPRINT_LLM_C": "z"}, {})
+    assert (loaded.get("llm.a.host").value, loaded.get("llm.b").value, loaded.get("llm.c").value) == ("x", "y", "z")
+
+
+def test_the_file_is_private_and_keeps_the_mode_a_person_gave_it(home: Home) -> None:
+    config.set_value(home, "server.token", "secret")
+    assert stat.S_IMODE(home.config.stat().st_mode) == 0o600
+    home.config.chmod(0o640)
+    config.set_value(home, "server.port", "9999")
+    assert stat.S_IMODE(home.config.stat().st_mode) == 0o640
+
+
+def test_a_linked_file_stays_a_link(home: Home, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("# mine\n", encoding="utf-8")
+    home.config.symlink_to(real)
+    config.set_value(home, "model.device", "gpu")
+    assert home.config.is_symlink()
+    assert "gpu" in real.read_text(encoding="utf-8")
+
+
+def test_writers_at_the_same_time_lose_nothing(home: Home) -> None:
+    names = [f"llm.k{number}" for number in range(16)]
+    threads = [threading.Thread(target=config.set_value, args=(home, name, "v")) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    loaded = config.load(home, {}, {})
+    assert all(loaded.get(name).value == "v" for name in names)
+
+
+def test_no_home_yet_is_made_and_an_impossible_one_is_a_clear_error(tmp_path: Path) -> None:
+    config.set_value(Home(tmp_path / "new" / "home"), "model.device", "gpu")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ImprintError):
+        config.set_value(Home(tmp_path / "file" / "home"), "model.device", "gpu")
+
+
+def test_unknown_variables_are_found_with_the_nearest_name() -> None:
+    names = [*os.environ, "IMPRINT_DEVISE", "IMPRINT_LLM_X", "IMPRINT_HOME", "IMPRINT_MODEL_DEVICE", "IMPRINTX"]
+    assert unknown_variables(name for name in names if name not in os.environ) == [("IMPRINT_DEVISE", "IMPRINT_DEVICE")]
