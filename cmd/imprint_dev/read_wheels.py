@@ -1,0 +1,5 @@
+import argparse
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    pass
