@@ -1,0 +1,75 @@
+"""Asks an interpreter, this one or another, what it is; another one answers from an isolated child."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from imprint.errors import ImprintError
+from imprint.planning.model import Python
+from imprint.probing.host import ChildResult, Host
+
+DEADLINE_SECONDS = 20.0
+"""A first start from a cold network disk takes seconds; an interpreter that needs more is not usable either."""
+
+OLDEST = (3, 8)
+"""The oldest interpreter that is described. Whether a build exists for it is for planning to say."""
+
+_CHILD = Path(__file__).with_name("interpreter_child.py")
+
+
+def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLINE_SECONDS) -> Mapping[str, Any]:
+    """Return what the interpreter `python` (None: the one running this) says about itself.
+
+    Raises ImprintError, code `interpreter-gone` when nothing is there (a dangling link included) and
+    `interpreter-unusable` when it does not start, does not answer in time, or is no Python of 3.8 or newer.
+    """
+    if python is None:
+        return host.interpreter()
+    path = str(python)
+    if not host.exists(path):
+        what = "leads to an interpreter that is gone" if host.is_link(path) else "does not exist"
+        raise ImprintError(
+            f"`{path}` {what}",
+            hint="recreate the environment, or name another one",
+            code="interpreter-gone",
+        )
+    # -S as well as -I: nothing of the environment may run, and a broken .pth file there must not matter here.
+    return parse_answer(path, host.run([path, "-I", "-S", "-B", str(_CHILD)], deadline=deadline), deadline)
+
+
+def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str, Any]:
+    """Return the answer of `interpreter_child.py` as a mapping, or raise ImprintError as `ask_interpreter` says."""
+    hint = "name the Python executable of an environment, or recreate the environment"
+    if result.not_started is not None:
+        problem = f"could not be started: {result.not_started}"
+    elif result.timed_out:
+        problem = f"did not answer within {deadline:g} s"
+    else:
+        try:
+            answer = json.loads(result.stdout)
+            found = tuple(int(part) for part in str(answer["version"]).split(".")[:2])
+        except (ValueError, TypeError, KeyError):
+            lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+            ending = f" (exit {result.returncode}{': ' + lines[-1][:200] if lines else ''})"
+            problem = "did not answer as a Python interpreter does" + ending
+        else:
+            if found >= OLDEST:
+                return answer  # type: ignore[no-any-return]
+            problem = f"is Python {answer['version']}; 3.8 is the oldest Imprint can look into"
+            hint = "use an environment with a newer Python"
+    raise ImprintError(f"`{path}` {problem}", hint=hint, code="interpreter-unusable")
+
+
+def parse_python(facts: Mapping[str, Any]) -> Python:
+    """Return version and ABI: `cp312`, `cp313t`; another implementation's abi is its own name and version."""
+    version = facts.get("version")
+    if not isinstance(version, str):
+        return Python()
+    digits = "".join(version.split(".")[:2])
+    name = facts.get("implementation")
+    if name != "cpython":
+        return Python(version, f"{name}{digits}" if name else None)
+    return Python(version, f"cp{digits}{'t' if facts.get('free_threaded') else ''}")
