@@ -69,7 +69,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A variant of ONNX Runtime. `kind` is cpu, cuda or portable; `driver_floors` maps linux and windows to a driver."""
+    """A variant of ONNX Runtime. `kind` is cpu, cuda or portable; `driver_floors` maps linux and windows to drivers."""
 
     name: str
     title: str
