@@ -1,0 +1,224 @@
+"""Sees what an environment holds by reading its dist-info folders: distributions, what is broken, which ONNX Runtime.
+
+Nothing is imported or started, and nothing is changed. Metadata says what was installed, not what loads; that is
+the check's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_SEPARATORS = re.compile(r"[-_.]+")
+_ASSIGNMENT = re.compile(r"""^(\w+)\s*=\s*(['"])([^'"\n]*)\2\s*$""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an installed distribution.
+
+    `kind`: no-metadata, no-record, no-installer, missing, size or hash (`deep` only). `path` is relative to the
+    folder of packages.
+    """
+
+    distribution: str
+    kind: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """One dist-info folder: normalized name, version (None when unreadable), the sum of its recorded sizes (bytes)."""
+
+    name: str
+    version: str | None
+    folder: Path
+    size: int
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimePackage:
+    """What the files of the `onnxruntime` package say they are, whatever the metadata says.
+
+    `package` is like "onnxruntime-gpu"; `cuda` is None in builds without CUDA. All None: the folder is hollow.
+    """
+
+    package: str | None = None
+    version: str | None = None
+    cuda: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What an environment holds. `packages` is its folder of packages, None when it has none."""
+
+    prefix: Path
+    packages: Path | None
+    distributions: tuple[Distribution, ...] = ()
+    runtime: RuntimePackage | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem of every distribution."""
+        return tuple(problem for distribution in self.distributions for problem in distribution.problems)
+
+    @property
+    def runtime_distributions(self) -> tuple[Distribution, ...]:
+        """The distributions that own the folder `onnxruntime`: more than one means that one hides the other."""
+        return tuple(found for found in self.distributions if is_runtime(found.name))
+
+    @property
+    def versions(self) -> dict[str, str | None]:
+        """Versions by normalized name."""
+        return {found.name: found.version for found in self.distributions}
+
+
+def normalize(name: str) -> str:
+    """Return a distribution's name as indexes compare it (PEP 503)."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def is_runtime(name: str) -> bool:
+    """Whether a normalized name is a build of ONNX Runtime that owns the folder `onnxruntime`."""
+    if name in {"onnxruntime-extensions", "onnxruntime-genai"} or name.startswith("onnxruntime-ep-"):
+        return False
+    return name == "onnxruntime" or name.startswith("onnxruntime-")
+
+
+def packages_folder(prefix: Path) -> Path | None:
+    """Return the environment's site-packages, None when there is none."""
+    candidates = [*sorted(prefix.glob("lib/python3*/site-packages")), prefix / "Lib" / "site-packages"]
+    return next((path for path in candidates if path.is_dir()), None)
+
+
+def inspect(prefix: Path, *, deep: bool = False) -> Inventory:
+    """Return what the environment at `prefix` holds; with `deep` every recorded hash is compared as well.
+
+    Unreadable parts are problems, never errors.
+    """
+    packages = packages_folder(prefix)
+    if packages is None:
+        return Inventory(prefix, None)
+    found = tuple(_distribution(folder, packages, deep) for folder in _info_folders(packages))
+    return Inventory(prefix, packages, found, runtime_package(packages))
+
+
+def runtime_package(packages: Path) -> RuntimePackage | None:
+    """Return what the folder `onnxruntime` in `packages` says it is, None when there is no such folder."""
+    if not (packages / "onnxruntime").is_dir():
+        return None
+    try:
+        text = (packages / "onnxruntime" / "capi" / "build_and_package_info.py").read_text("utf-8")
+    except (OSError, ValueError):
+        return RuntimePackage()
+    values = {name: value for name, _, value in _ASSIGNMENT.findall(text)}
+    return RuntimePackage(values.get("package_name"), values.get("__version__"), values.get("cuda_version"))
+
+
+def tree_files(folder: Path) -> Iterator[os.stat_result]:
+    """Yield the status of every regular file below `folder`; what vanishes or cannot be read meanwhile is left out."""
+    pending = [str(folder)]
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    try:
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+                        elif entry.is_file(follow_symlinks=False):
+                            yield entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+        except OSError:
+            continue
+
+
+def _info_folders(packages: Path) -> list[Path]:
+    try:
+        with os.scandir(packages) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".dist-info"))
+    except OSError:
+        return []
+
+
+def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
+    name, version = _name_and_version(folder)
+    problems: list[Problem] = []
+    if version is None:
+        problems.append(Problem(name, "no-metadata"))
+    # uv and pip write INSTALLER last: without it the installation was cut short.
+    if not (folder / "INSTALLER").is_file():
+        problems.append(Problem(name, "no-installer"))
+    size = 0
+    try:
+        with (folder / "RECORD").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, ValueError, csv.Error):
+        rows = []
+    if not any(rows):
+        problems.append(Problem(name, "no-record"))
+    for row in rows:
+        problem, recorded = _compare(name, row, str(packages), deep)
+        size += recorded
+        if problem is not None:
+            problems.append(problem)
+    return Distribution(name, version, folder, size, tuple(problems))
+
+
+def _name_and_version(folder: Path) -> tuple[str, str | None]:
+    try:
+        with (folder / "METADATA").open(encoding="utf-8", errors="replace") as file:
+            headers = _headers(file)
+    except OSError:
+        headers = {}
+    stem = folder.name.removesuffix(".dist-info").partition("-")[0]
+    return normalize(headers.get("name") or stem), headers.get("version")
+
+
+def _headers(lines: Iterator[str]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        key, colon, value = line.partition(":")
+        if not colon or len(found) == 2:
+            break
+        if key.lower() in {"name", "version"}:
+            found[key.lower()] = value.strip()
+    return found
+
+
+def _compare(name: str, row: list[str], packages: str, deep: bool) -> tuple[Problem | None, int]:
+    if not row or not row[0] or row[0].endswith(".pyc"):
+        return None, 0
+    path = row[0]
+    digest = row[1] if len(row) > 1 else ""
+    recorded = int(row[2]) if len(row) > 2 and row[2].isdecimal() else None
+    full = os.path.join(packages, path)  # noqa: PTH118 - 1,500 of these have to be fast
+    try:
+        status = os.stat(full)  # noqa: PTH116 - as above
+    except (OSError, ValueError):
+        return Problem(name, "missing", path), recorded or 0
+    if not stat.S_ISREG(status.st_mode):
+        return Problem(name, "missing", path), recorded or 0
+    if recorded is not None and status.st_size != recorded:
+        return Problem(name, "size", path), recorded
+    if deep and digest and not _hash_is(Path(full), digest):
+        return Problem(name, "hash", path), recorded or 0
+    return None, recorded or 0
+
+
+def _hash_is(path: Path, digest: str) -> bool:
+    algorithm, _, expected = digest.partition("=")
+    try:
+        with path.open("rb") as file:
+            computed = hashlib.file_digest(file, algorithm).digest()
+    except (OSError, ValueError):
+        return False
+    return base64.urlsafe_b64encode(computed).decode().rstrip("=") == expected

@@ -1,0 +1,60 @@
+"""Disk space: how much is free, how much a tree takes, and the one error that says it is not enough."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from imprint.errors import NoSpaceError
+from imprint.runtime.inventory import tree_files
+
+
+def free_at(path: Path) -> int | None:
+    """Return the bytes this user may still write on the disk of `path` (or of its nearest parent), None if unknown."""
+    for folder in (path, *path.parents):
+        try:
+            return shutil.disk_usage(folder).free
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    return None
+
+
+def require(needed: int, where: Path) -> None:
+    """Raise NoSpaceError when fewer than `needed` bytes are free at `where`; unknown counts as enough."""
+    free = free_at(where)
+    if free is not None and free < needed:
+        raise error(needed, where)
+
+
+def error(needed: int | None, where: Path) -> NoSpaceError:
+    """Return the error that says needed, free and where."""
+    free = free_at(where)
+    wanted = f"about {in_units(needed)} needed" if needed is not None else "more is needed"
+    return NoSpaceError(
+        f"not enough disk space: {wanted}, {in_units(free)} free, at `{os.fspath(where)}`",
+        hint="free some space there, or set IMPRINT_HOME to a folder on another disk; then run the command again",
+    )
+
+
+def used_by(folder: Path) -> int:
+    """Return the sum of the sizes of all files below `folder`, in bytes."""
+    return sum(status.st_size for status in tree_files(folder))
+
+
+def added_by(folder: Path, others: tuple[Path, ...]) -> int:
+    """Return the bytes that `folder` takes beyond the files it shares, as hard links, with `others`."""
+    shared = {(status.st_dev, status.st_ino) for other in others for status in tree_files(other)}
+    return sum(status.st_size for status in tree_files(folder) if (status.st_dev, status.st_ino) not in shared)
+
+
+def in_units(count: int | None) -> str:
+    """Return a size as people read it: `1.4 GB`, `133 MB`."""
+    if count is None:
+        return "unknown"
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}" if count < 10 * size else f"{count / size:.0f} {unit}"
+    return f"{count} B"

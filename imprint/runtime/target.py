@@ -1,0 +1,195 @@
+"""What a target is, and which generation of the managed one is current. Reads two small files; changes nothing.
+
+`data/current.json` points to a generation, `runtimes/ID/manifest.json` says what that generation holds. A manifest
+is written last, so a folder without one is unfinished.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from imprint.paths import Home
+from imprint.state import files
+from imprint.state.files import Damage
+
+_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a generation holds and how it was made; sizes in bytes, times ISO 8601 UTC.
+
+    `locks` maps a lock's file name to the SHA-256 of its bytes, `distributions` a normalized name to its version.
+    `check` is the summary of the check that this generation passed, None when it was deferred.
+    """
+
+    id: str
+    build: str
+    version: str
+    locks: Mapping[str, str]
+    python: str
+    python_executable: str
+    uv: str | None
+    created: str
+    distributions: Mapping[str, str]
+    size: int | None = None
+    check: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An environment that holds ONNX Runtime, or is meant to.
+
+    `managed` tells the generations under the home from somebody's own environment (`--venv`). `build`, `version`
+    and `since` are what our records say of it; None where there is no record.
+    """
+
+    prefix: Path
+    python: Path
+    managed: bool
+    generation: str | None = None
+    build: str | None = None
+    version: str | None = None
+    since: str | None = None
+    manifest: Manifest | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """`data/current.json`: the current generation, since when, and the one kept for a rollback."""
+
+    generation: str
+    since: str
+    previous: str | None = None
+
+
+def interpreter_of(prefix: Path) -> Path:
+    """Return where an environment's interpreter lies; it is not checked to be there."""
+    return prefix / "Scripts" / "python.exe" if sys.platform == "win32" else prefix / "bin" / "python"
+
+
+def generation_folder(home: Home, generation: str) -> Path:
+    """Return the folder of a generation."""
+    return home.runtimes / generation
+
+
+def read_pointer(home: Home, findings: list[Damage] | None = None) -> Pointer | None:
+    """Return what `current.json` says; None when it is missing or was damaged and set aside.
+
+    Raises StateNewerError and StateError as `files.read_json` does.
+    """
+    value = files.read_json(home.current, findings=findings)
+    if value is None:
+        return None
+    generation, since, previous = value.get("generation"), value.get("since"), value.get("previous")
+    if not (_is_id(generation) and isinstance(since, str) and (previous is None or _is_id(previous))):
+        files.set_aside(home.current, "names no generation", findings)
+        return None
+    return Pointer(generation, since, previous)
+
+
+def write_pointer(home: Home, pointer: Pointer) -> None:
+    """Make `pointer.generation` current, atomically. The caller holds the mutex."""
+    value = {
+        "schema": 1,
+        "generation": pointer.generation,
+        "since": pointer.since,
+        "previous": pointer.previous,
+    }
+    files.write_json(home.current, value)
+
+
+def read_manifest(home: Home, generation: str, findings: list[Damage] | None = None) -> Manifest | None:
+    """Return a generation's manifest; None when it is missing, or was damaged and set aside."""
+    path = generation_folder(home, generation) / "manifest.json"
+    value = files.read_json(path, findings=findings)
+    if value is None:
+        return None
+    manifest = _manifest_from_json(value)
+    if manifest is None or manifest.id != generation:
+        files.set_aside(path, "is no manifest of this generation", findings)
+        return None
+    return manifest
+
+
+def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+    """Return the JSON form that `read_manifest` reads."""
+    return {
+        "schema": 1,
+        "id": manifest.id,
+        "build": manifest.build,
+        "version": manifest.version,
+        "locks": [{"name": name, "sha256": digest} for name, digest in manifest.locks.items()],
+        "python": {"version": manifest.python, "executable": manifest.python_executable},
+        "uv": manifest.uv,
+        "created": manifest.created,
+        "distributions": dict(manifest.distributions),
+        "bytes": manifest.size,
+        "check": None if manifest.check is None else dict(manifest.check),
+    }
+
+
+def current_target(home: Home, findings: list[Damage] | None = None) -> Target | None:
+    """Return the managed target that is current, as recorded; None when there is none or its records are damaged.
+
+    Nothing is proved by this: files may be missing and the interpreter may be gone. Raises StateNewerError and
+    StateError as `files.read_json` does.
+    """
+    pointer = read_pointer(home, findings)
+    if pointer is None:
+        return None
+    manifest = read_manifest(home, pointer.generation, findings)
+    if manifest is None:
+        return None
+    prefix = generation_folder(home, pointer.generation)
+    return Target(
+        prefix=prefix,
+        python=interpreter_of(prefix),
+        managed=True,
+        generation=pointer.generation,
+        build=manifest.build,
+        version=manifest.version,
+        since=pointer.since,
+        manifest=manifest,
+    )
+
+
+def foreign_target(prefix: Path) -> Target:
+    """Return somebody's own environment as a target, of which we have no record."""
+    return Target(prefix=prefix, python=interpreter_of(prefix), managed=False)
+
+
+def _is_id(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def _manifest_from_json(value: Mapping[str, Any]) -> Manifest | None:
+    try:
+        check = value["check"]
+        manifest = Manifest(
+            id=_text(value["id"]),
+            build=_text(value["build"]),
+            version=_text(value["version"]),
+            locks={_text(lock["name"]): _text(lock["sha256"]) for lock in value["locks"]},
+            python=_text(value["python"]["version"]),
+            python_executable=_text(value["python"]["executable"]),
+            uv=None if value["uv"] is None else _text(value["uv"]),
+            created=_text(value["created"]),
+            distributions={_text(name): _text(version) for name, version in value["distributions"].items()},
+            size=value["bytes"] if isinstance(value["bytes"], int) else None,
+            check=dict(check) if check is not None else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return manifest
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not text")
+    return value

@@ -1,0 +1,299 @@
+"""Runs uv, the only installer: finds it, builds its arguments and environment, and says what its failures mean.
+
+Every call is made the same way whatever surrounds it: no configuration files, a folder of our own, an environment
+with the allowed names only, hashes required, wheels only. What to install where is decided by the callers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imprint.errors import ImprintError, IntegrityError, NetworkError
+from imprint.paths import Home
+from imprint.runtime import space
+from imprint.state.files import raise_for_write
+
+OLDEST = (0, 11)
+"""uv releases before this one were not tried with our locks and arguments; an older one on PATH is not used."""
+
+PASSED_THROUGH = frozenset(
+    name
+    for upper in (
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "UV_SYSTEM_CERTS"),
+        *("HOME", "USERPROFILE", "NETRC", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "SYSTEMDRIVE", "LANG", "LC_ALL"),
+    )
+    for name in (upper, upper.lower())
+)
+"""What uv may see of our environment: proxies, certificates, credentials for them, and what a process needs at all.
+
+A mirror is named with `--index-url`; `UV_*`, `PIP_*`, `PYTHON*` and `VIRTUAL_ENV` of the surroundings never count."""
+
+_POLL_SECONDS = 0.4
+_LOCK_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where packages come from: the index (or a mirror), a folder of wheels, or only what is already here."""
+
+    offline: bool = False
+    find_links: Path | None = None
+    index_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uv:
+    """A uv and the surroundings to run it in."""
+
+    executable: Path
+    home: Home
+    environ: Mapping[str, str] = field(repr=False)
+    sources: Sources = Sources()
+
+    def version(self) -> str | None:
+        """Return the version this uv states, None when it does not run."""
+        return _version_of(self.executable)
+
+    def create(self, prefix: Path, python: Path) -> None:
+        """Create an environment without pip at `prefix` for the interpreter `python`."""
+        self._run(venv_arguments(prefix, python))
+
+    def install(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        locks: Sequence[Path],
+        *,
+        python: Path,
+        folder: Path | None = None,
+        reinstall: bool = False,
+        needed: int | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        """Install exactly what `locks` pin into the environment of `python`, or into `folder` when one is given.
+
+        What the cache already holds is taken from there without asking the network. `needed` (bytes) is what a
+        download takes at most; it is checked against the free space before one begins. `on_bytes` is told now and
+        then how much the cache has grown. Raises NetworkError, IntegrityError, NoSpaceError or ImprintError.
+        """
+        places = ["--target", os.fspath(folder)] if folder is not None else []
+        try:
+            self._run(install_arguments(locks, python, replace_offline(self.sources), reinstall=reinstall) + places)
+        except (NetworkError, IntegrityError):
+            if self.sources.offline:
+                raise
+        else:
+            return
+        if needed is not None:
+            space.require(needed, self.home.root)
+        self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, on_bytes)
+
+    def clean(self, names: Sequence[str]) -> None:
+        """Remove packages from our cache."""
+        self._run(["cache", "clean", *names])
+
+    def prune(self) -> None:
+        """Remove from our cache what nothing can reach any more, such as the rests of killed downloads."""
+        self._run(["cache", "prune"])
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        needed: int | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        environ = environment(self.home, self.environ, self.sources)
+        argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
+        returncode, text = _run(argv, environ, self.home, on_bytes)
+        if returncode:
+            raise classify(returncode, text, where=self.home.root, needed=needed)
+
+
+def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:
+    """Return the first uv of: beside this interpreter, the launcher's under the home, PATH (if not too old).
+
+    Raises ImprintError (`uv-missing`) when there is none.
+    """
+    name = "uv.exe" if sys.platform == "win32" else "uv"
+    scripts = Path(sysconfig.get_path("scripts"))
+    for folder in (scripts, home.tool / scripts.name):
+        if os.access(folder / name, os.X_OK) and (folder / name).is_file():
+            return Uv(folder / name, home, environ, sources)
+    on_path = shutil.which("uv", path=environ.get("PATH", os.defpath))
+    if on_path and _is_recent(_version_of(Path(on_path))):
+        return Uv(Path(on_path).absolute(), home, environ, sources)
+    oldest = ".".join(map(str, OLDEST))
+    raise ImprintError(
+        f"no uv {oldest} or newer was found beside `{sys.executable}` or on PATH",
+        hint="install it beside Imprint with `python -m pip install uv`",
+        code="uv-missing",
+    )
+
+
+def replace_offline(sources: Sources) -> Sources:
+    """Return the same sources without the network."""
+    return Sources(offline=True, find_links=sources.find_links, index_url=sources.index_url)
+
+
+def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dict[str, str]:
+    """Return the whole environment of a uv call, built from the allowed part of `environ`."""
+    passed = {name: value for name, value in environ.items() if name in PASSED_THROUGH}
+    passed["UV_CACHE_DIR"] = os.fspath(home.cache)
+    passed["UV_PYTHON_DOWNLOADS"] = "never"
+    passed["UV_LOCK_TIMEOUT"] = str(_LOCK_SECONDS)
+    if sources.index_url is not None:
+        # Not an argument: it may carry a password, and arguments are for everyone to see.
+        passed["UV_DEFAULT_INDEX"] = sources.index_url
+    return passed
+
+
+def venv_arguments(prefix: Path, python: Path) -> list[str]:
+    """Return uv's arguments to create an environment."""
+    return ["venv", "--quiet", "--offline", "--no-project", "--python", os.fspath(python), os.fspath(prefix)]
+
+
+def install_arguments(locks: Sequence[Path], python: Path, sources: Sources, *, reinstall: bool = False) -> list[str]:
+    """Return uv's arguments to install hashed locks: exactly what they pin, from wheels, with every hash checked."""
+    arguments = ["pip", "install", "--python", os.fspath(python), "--require-hashes", "--only-binary", ":all:"]
+    # A lock is complete, so asking for dependencies could only bring in what it does not pin.
+    arguments.append("--no-deps")
+    for lock in locks:
+        arguments += ["--requirements", os.fspath(lock)]
+    if reinstall:
+        arguments.append("--reinstall")
+    if sources.find_links is not None:
+        arguments += ["--find-links", os.fspath(sources.find_links)]
+    if sources.offline:
+        arguments.append("--offline")
+    return arguments
+
+
+_FAILED_ITEM = re.compile(r"Failed to (?:download|fetch|extract|read)[^`\n]*`([^`\n]+)`")
+_MISMATCH = re.compile(r"Hash mismatch for `([^`]+)`")
+_COMPUTED = re.compile(r"Computed:\s+(\S+)")
+_EXPECTED = re.compile(r"Expected:\s+((?:\S+\s+)+?)\s*Computed:")
+_NO_SPACE = re.compile(r"os error (?:28|112|122)\b|No space left|disk quota", re.IGNORECASE)
+_NETWORK = re.compile(
+    r"network was disabled|[Nn]etwork connectivity is disabled|not found in the cache|Request failed"
+    r"|error sending request|Failed to fetch|dns error|[Cc]onnection|timed out|error decoding response body"
+    r"|HTTP status|not found in the package registry|not found in the provided package locations"
+    r"|There are no versions of|there is no version of|no version of",
+)
+_BAD_BYTES = re.compile(
+    r"Failed to extract archive|[Ii]nvalid [Zz]ip|not a valid wheel|corrupt|trusted hash|Hash-checking|checksum"
+    r"|must have their versions pinned|RECORD",
+    re.IGNORECASE,
+)
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def classify(returncode: int, text: str, *, where: Path, needed: int | None = None) -> ImprintError:
+    """Return the error that a failed uv call amounts to. `text` is what it wrote to stderr."""
+    text = _CREDENTIALS.sub("", text)
+    last = last_lines(text)
+    if _NO_SPACE.search(text):
+        return space.error(needed, where)
+    if found := _MISMATCH.search(text):
+        return IntegrityError(
+            f"the bytes of `{found[1]}` are not those the lock names: {_hashes(text)}",
+            hint="nothing was changed; if a mirror or a proxy alters downloads, leave it out, else report this",
+        )
+    item = _FAILED_ITEM.search(text)
+    named = f" (`{item[1]}`)" if item else ""
+    if _BAD_BYTES.search(text) and not re.search(r"error decoding|timed out|[Cc]onnection", text):
+        return IntegrityError(f"a package is not what the lock names{named}: {last}", hint="nothing was changed")
+    if _NETWORK.search(text):
+        return NetworkError(
+            f"packages could not be fetched{named}: {last}",
+            hint="check the connection or name a mirror with `--index-url URL`; then run the same command again",
+        )
+    if returncode < 0:
+        return ImprintError(f"the installer was ended by signal {-returncode}", hint="run the same command again")
+    return ImprintError(f"the installer failed with exit code {returncode}: {last}", code="installer-failed")
+
+
+def last_lines(text: str, count: int = 6) -> str:
+    """Return the last lines of uv's own words as one line, without its remarks about environments and hints."""
+    lines = [line.strip() for line in text.splitlines()]
+    kept = [
+        line for line in lines if line and not line.startswith(("Using Python", "Resolved", "hint:", "Downloading"))
+    ]
+    return "; ".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-count:]) or "no output"
+
+
+def _hashes(text: str) -> str:
+    computed = _COMPUTED.search(text)
+    expected = _EXPECTED.search(text)
+    names = expected[1].split() if expected else []
+    if len(names) > 1:
+        wanted = f"one of {len(names)} hashes, among them {names[0]}"
+    else:
+        wanted = names[0] if names else "another hash"
+    return f"expected {wanted}, got {computed[1] if computed else 'something else'}"
+
+
+def _run(
+    argv: list[str], environ: Mapping[str, str], home: Home, on_bytes: Callable[[int], None] | None
+) -> tuple[int, str]:
+    try:
+        home.cache.mkdir(parents=True, exist_ok=True)
+        process = subprocess.Popen(
+            argv,
+            cwd=home.root,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        raise_for_write(home.cache, error)
+    before = space.used_by(home.cache) if on_bytes is not None else 0
+    try:
+        while True:
+            try:
+                _, stderr = process.communicate(timeout=_POLL_SECONDS if on_bytes is not None else None)
+            except subprocess.TimeoutExpired:
+                if on_bytes is not None:
+                    on_bytes(max(0, space.used_by(home.cache) - before))
+            else:
+                return process.returncode, stderr.decode("utf-8", "replace")
+    except BaseException:
+        # An interrupt, or a listener that failed: no child of ours may go on changing things.
+        _end(process)
+        raise
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+def _version_of(executable: Path) -> str | None:
+    try:
+        ended = subprocess.run(
+            [os.fspath(executable), "--version"], capture_output=True, text=True, timeout=20, check=False, env={}
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"uv (\d+(?:\.\d+)+)", ended.stdout)
+    return found[1] if found else None
+
+
+def _is_recent(version: str | None) -> bool:
+    return version is not None and tuple(map(int, version.split(".")[:2])) >= OLDEST
