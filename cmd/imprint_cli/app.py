@@ -4,43 +4,44 @@ Start-up speed is a feature: `main` registers only the command that is called, a
 inside its body. Nothing else in this package prints a result or exits.
 """
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
-from imprint.errors import ImprintError, InterruptedByUserError, UsageError
+from imprint.errors import InterruptedByUserError, UsageError
 from imprint.operations.result import Remark, Result
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
 
 
 class Entry(NamedTuple):
-    """Where a command lives: a function, or a Typer group, in a module of `imprint_cli.commands`."""
+    """Where a command lives: a function, or a Typer group named `group`, in a module that is imported when needed."""
 
     module: str
     attribute: str
 
 
 COMMANDS: dict[str, Entry] = {
-    "setup": Entry("setup", "setup"),
-    "bootstrap": Entry("setup", "bootstrap"),
-    "plan": Entry("plan", "plan"),
-    "machine": Entry("machine", "machine"),
-    "devices": Entry("devices", "devices"),
-    "check": Entry("check", "check"),
-    "status": Entry("status", "status"),
-    "config": Entry("config", "group"),
-    "doctor": Entry("doctor", "doctor"),
-    "embed": Entry("embed", "embed"),
-    "model": Entry("model", "group"),
+    "setup": Entry("imprint_cli.commands.setup", "setup"),
+    "bootstrap": Entry("imprint_cli.commands.setup", "bootstrap"),
+    "plan": Entry("imprint_cli.commands.plan", "plan"),
+    "machine": Entry("imprint_cli.commands.machine", "machine"),
+    "devices": Entry("imprint_cli.commands.devices", "devices"),
+    "check": Entry("imprint_cli.commands.check", "check"),
+    "status": Entry("imprint_cli.commands.status", "status"),
+    "config": Entry("imprint_cli.commands.config", "group"),
+    "doctor": Entry("imprint_cli.commands.doctor", "doctor"),
+    "embed": Entry("imprint_cli.commands.embed", "embed"),
+    "model": Entry("imprint_cli.commands.model", "group"),
 }
 """Every command in the order of `imprint --help`."""
 
 
-def build(only: str | None = None) -> typer.Typer:
+def build(commands: Mapping[str, Entry], only: str | None = None) -> typer.Typer:
     """Return the application with every command, or with one alone."""
     app = typer.Typer(
         name="imprint",
@@ -50,9 +51,9 @@ def build(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for name, entry in COMMANDS.items():
+    for name, entry in commands.items():
         if only is None or name == only:
-            member = getattr(import_module(f"imprint_cli.commands.{entry.module}"), entry.attribute)
+            member = getattr(import_module(entry.module), entry.attribute)
             if isinstance(member, typer.Typer):
                 app.add_typer(member, name=name)
             else:
@@ -81,12 +82,12 @@ def _root(
     """Put the right ONNX Runtime on this machine, prove that it works, and embed text with it."""
 
 
-def words_of(arguments: Sequence[str]) -> tuple[str, ...]:
+def words_of(arguments: Sequence[str], commands: Mapping[str, Entry]) -> tuple[str, ...]:
     """Return the command that arguments name, one or two words, without importing it; `()` when they name none."""
     words = [argument for argument in arguments if not argument.startswith("-")]
-    if not words or words[0] not in COMMANDS:
+    if not words or words[0] not in commands:
         return ()
-    if COMMANDS[words[0]].attribute != "group":
+    if commands[words[0]].attribute != "group":
         return (words[0],)
     return tuple(words[:2])
 
@@ -97,48 +98,46 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in before
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code. Nothing is raised except by the interpreter's own end."""
+def main(arguments: Sequence[str] | None = None, commands: Mapping[str, Entry] = COMMANDS) -> int:
+    """Run one command line and return its exit code; nothing is raised."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        # Text that the terminal's encoding lacks is shown escaped; it is no reason to fail.
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    _prepare_streams()
     try:
-        return _answer(given)
+        return _answer(given, commands)
     except BrokenPipeError:
         from imprint_cli.crash import leave_closed_pipe
 
         return leave_closed_pipe()
 
 
-def _answer(arguments: list[str]) -> int:
-    words = words_of(arguments)
+def _prepare_streams() -> None:
+    # A process started with a stream closed has None there; what goes there is then nobody's.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as we do
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # Text that the terminal's encoding lacks is shown escaped; it is no reason to fail.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+
+
+def _answer(arguments: list[str], commands: Mapping[str, Entry]) -> int:
+    words = words_of(arguments, commands)
     as_json = wants_json(arguments)
     try:
-        outcome = _run(arguments, words)
+        outcome = _run(arguments, words, commands)
         if isinstance(outcome, Answer):
             return _print(" ".join(words), outcome, as_json=as_json)
         if outcome == exits.INTERRUPTED:
             raise InterruptedByUserError("interrupted")  # noqa: TRY301 - one place renders every error
-    except ImprintError as error:
-        return _refuse(" ".join(words), Remark.of(error), exits.exit_code_of(error), as_json=as_json)
-    except BrokenPipeError:
-        raise
-    except (KeyboardInterrupt, typer.Abort):
-        remark = Remark("interrupted", "interrupted")
-        return _refuse(" ".join(words), remark, exits.INTERRUPTED, as_json=as_json)
-    except Exception as error:
-        from imprint_cli.crash import record_crash
-
-        return _refuse(" ".join(words), record_crash(error, arguments), exits.BUG, as_json=as_json)
+    except (Exception, KeyboardInterrupt) as error:
+        remark, code = exits.explain(error, arguments)
+        # A stdout that cannot be written takes no JSON either.
+        return _refuse(" ".join(words), remark, code, as_json=as_json and not isinstance(error, OSError))
     return outcome if isinstance(outcome, int) else exits.OK
 
 
-def _run(arguments: list[str], words: tuple[str, ...]) -> Any:  # noqa: ANN401 - whatever the command returned
-    import os
-
+def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, Entry]) -> object:
     completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
-    application = typer.main.get_command(build(words[0] if words and not completing else None))
+    application = typer.main.get_command(build(commands, words[0] if words and not completing else None))
     if not arguments and not completing:
         with application.make_context("imprint", ["config"]) as context:
             human.say(context.get_help())

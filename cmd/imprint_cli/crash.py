@@ -15,7 +15,7 @@ from imprint.paths import find_home
 from imprint_cli import exits
 
 
-def record_crash(error: Exception, arguments: Sequence[str]) -> Remark:
+def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
     """Write a log with the traceback, under the home or else the temporary folder, and return what to tell.
 
     The log names the command's options but not its other arguments: those may be a person's texts.

@@ -1,9 +1,13 @@
-"""Turns error codes into exit codes: the one table. docs/exit-codes.md describes it and a test compares the two."""
+"""Turns what ended a command into a remark and an exit code, by one table.
 
-from collections.abc import Iterable, Mapping
+docs/exit-codes.md describes the table, and a test compares the two.
+"""
+
+import errno
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from imprint.errors import ImprintError
+from imprint.errors import ImprintError, InterruptedByUserError
 from imprint.operations.result import Remark
 
 OK = 0
@@ -59,3 +63,22 @@ def exit_code_of_remarks(errors: Iterable[Remark]) -> int:
     for remark in errors:
         return CODES.get(remark.code, FAILED)
     return OK
+
+
+def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int]:
+    """Return what to tell about an exception that ended a command, and the exit code.
+
+    Anything unexpected is a bug and leaves a log. Raises the error itself where it says that nobody reads any more.
+    """
+    if isinstance(error, BrokenPipeError):
+        raise error
+    if isinstance(error, ImprintError):
+        return Remark.of(error), exit_code_of(error)
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return Remark.of(InterruptedByUserError("interrupted")), INTERRUPTED
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        where = error.filename or "standard output"
+        return Remark("no-space", f"no space left: {where}", "free some space there, then run it again"), 7
+    from imprint_cli.crash import record_crash
+
+    return record_crash(error, arguments), BUG

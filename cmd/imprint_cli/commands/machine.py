@@ -17,8 +17,7 @@ def machine(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Print the facts about this machine that plans depend on, as a JSON document."""
-    from imprint.operations.machine import machine as survey_here
-
     from imprint.operations.context import Context
+    from imprint.operations.machine import machine as survey_here
 
     return Answer(survey_here(Context.of_process(), redacted=redact), None)

@@ -1,0 +1,124 @@
+"""`config list|get|set|unset|path`: the values that hold, where each comes from, and what a change means here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from imprint.errors import ImprintError
+from imprint.operations.context import Context
+from imprint.operations.result import Remark, Result
+from imprint.state import config
+from imprint.state.config import Config, Setting
+from imprint.state.settings import Value, key_of
+
+HIDDEN = "(set, not shown)"
+"""What a list shows in place of a secret."""
+
+PLANNED = ("model.device", "model.gpu_device")
+"""The keys whose choices depend on this machine; looking at it is done when one of them is set, never when read."""
+
+
+def list_keys(context: Context) -> Result:
+    """Return every key with the value that holds now. Raises what `state.config.load` raises."""
+    loaded = _load(context)
+    return Result({"keys": [document(context, setting, secrets=False) for setting in loaded.settings.values()]})
+
+
+def get_key(context: Context, name: str) -> Result:
+    """Return one key, secrets included; its value is None where it has none."""
+    setting = _load(context).get(key_of(name).name)
+    return Result({"keys": [document(context, setting, secrets=True)]})
+
+
+def config_path(context: Context) -> Result:
+    """Return where the configuration file is, or would be."""
+    return Result({"path": str(context.home.config), "exists": context.home.config.exists()})
+
+
+def set_key(context: Context, name: str, text: str) -> Result:
+    """Write one key; return it with its choices on this machine, what was written and how to apply it.
+
+    Warns where an environment variable overrides what was written.
+    """
+    written = config.set_value(context.home, name, text)
+    return _changed(context, name, written)
+
+
+def unset_key(context: Context, name: str) -> Result:
+    """Remove one key from the file; return the value that holds now."""
+    was_there = config.unset_value(context.home, name)
+    if name not in _known(context):
+        return Result({"keys": [], "removed": was_there, "written": None, "apply": None})
+    result = _changed(context, name, None)
+    return Result({**result.data, "removed": was_there}, result.warnings)
+
+
+def _known(context: Context) -> set[str]:
+    try:
+        return {key_of(name).name for name in _load(context).settings}
+    except ImprintError:
+        return set()
+
+
+def _load(context: Context) -> Config:
+    return config.load(context.home, context.environ, context.flags)
+
+
+def _changed(context: Context, name: str, written: Value | None) -> Result:
+    secret = key_of(name).secret
+    shown = HIDDEN if secret and written is not None else written
+    try:
+        setting = _load(context).get(name)
+    except ImprintError as error:
+        # The change is made; another key or variable is wrong, which every other command will say too.
+        default = key_of(name).default
+        setting = Setting(name, written if written is not None else default, default, "file" if written else "default")
+        key = document(context, setting, secrets=False)
+        return Result({"keys": [key], "written": shown, "apply": None}, (Remark.of(error),))
+    warnings: list[Remark] = []
+    if setting.origin == "env":
+        message = f"{setting.source} is set and overrides what the configuration file says about {name}"
+        warnings.append(Remark("shadowed", message, f"unset {setting.source} to let the file decide"))
+    key = document(context, setting, secrets=False)
+    apply: str | None = None
+    if name in PLANNED:
+        from imprint.operations.choices import choices_of
+
+        key["choices"], apply, more = choices_of(context, name)
+        warnings += more
+    elif name in {"model.name", "model.file"}:
+        apply = "`imprint setup`"
+    return Result({"keys": [key], "written": shown, "apply": apply}, tuple(warnings))
+
+
+def document(context: Context, setting: Setting, *, secrets: bool) -> dict[str, Any]:
+    """Return the JSON form of a setting; without `secrets` a secret's value is hidden."""
+    key = key_of(setting.key)
+    value, default = setting.value, setting.default
+    if setting.key == "model.threads" and default is None:
+        default = _usable_cores(context)
+        value = default if value is None else value
+    if key.secret and value is not None and not secrets:
+        value = HIDDEN
+    return {
+        "key": setting.key,
+        "value": value,
+        "default": default,
+        "origin": setting.origin,
+        "source": setting.source,
+        "choices": [_unseen(setting.key, choice) for choice in key.choices],
+    }
+
+
+def _unseen(name: str, choice: Value) -> dict[str, Any]:
+    if name not in PLANNED or choice == "cpu":
+        return {"value": choice, "available": True, "detail": None}
+    reason = "reading the configuration does not look at this machine; `config set` and `imprint devices` do"
+    return {"value": choice, "available": None, "reason": reason}
+
+
+def _usable_cores(context: Context) -> int | None:
+    from imprint.probing.host import RealHost
+    from imprint.probing.processor import usable_cores
+
+    return usable_cores(RealHost(context.environ))

@@ -1,0 +1,44 @@
+"""Commands for the tests of `main`: each ends in one of the ways a command can end."""
+
+from typing import Annotated
+
+import typer
+
+from imprint import errors
+from imprint.operations.result import Remark, Result
+from imprint_cli.answer import Answer
+from imprint_cli.options import Json
+
+CLASSES = {
+    cls.code: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.ImprintError)
+}
+
+
+def fine(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
+    """Answer with a warning."""
+    return Answer(Result({"path": "é\udc80"}, (Remark("odd", "something is odd", "look"),)), lambda data: data["path"])
+
+
+def unhappy(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
+    """Answer with data and an error."""
+    return Answer(Result({"a": 1}, errors=(Remark("network", "no way out"),)), lambda _: "partly")
+
+
+def refuse(code: str, narrow: Annotated[str | None, typer.Option()] = None, *, json: Json = False) -> Answer:  # noqa: ARG001
+    """Raise the error of that code."""
+    raise CLASSES[code]("it did not work", hint="try `this`", code=narrow)
+
+
+def crash(text: Annotated[str, typer.Argument()] = "", *, json: Json = False) -> Answer:  # noqa: ARG001
+    """Have a bug."""
+    return Answer(Result({"x": text[10**6]}), str)
+
+
+def interrupt(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
+    """Be interrupted."""
+    raise KeyboardInterrupt
+
+
+def bare(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
+    """Answer with a document that stands for itself."""
+    return Answer(Result({"schema": 1}), None)

@@ -1,0 +1,185 @@
+"""However a command ends, `main` says it once, in the right place, with the right exit code."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.cli_fakes import CLASSES
+from imprint_cli import exits
+from imprint_cli.app import Entry, main, wants_json, words_of
+
+NAMES = ("fine", "unhappy", "refuse", "crash", "interrupt", "bare")
+FAKES: dict[str, Entry] = {name: Entry("cli.cli_fakes", name) for name in NAMES}
+
+
+@pytest.fixture(autouse=True)
+def _temporary_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments), FAKES)
+    out, err = capfd.readouterr()
+    assert "Traceback" not in err
+    return code, out, err
+
+
+def document(out: str) -> dict[str, Any]:
+    loaded = json.loads(out)
+    assert list(loaded) == ["schema", "command", "ok", "data", "warnings", "errors"]
+    return dict(loaded)
+
+
+def test_an_answer_is_text_on_stdout_and_remarks_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "fine")
+    assert (code, out) == (0, "é\\udc80\n")
+    assert err == "warning: something is odd\nhint: look\n"
+
+
+def test_an_answer_is_one_document_with_json(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "fine", "--json")
+    assert (code, err) == (0, "")
+    assert document(out) == {
+        "schema": 1,
+        "command": "fine",
+        "ok": True,
+        "data": {"path": "é\udc80"},
+        "warnings": [{"code": "odd", "message": "something is odd", "hint": "look"}],
+        "errors": [],
+    }
+
+
+def test_errors_in_an_answer_keep_its_data_and_set_the_exit_code(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "unhappy")
+    assert (code, out, err) == (5, "partly\n", "error: no way out\n")
+    code, out, _ = run(capfd, "unhappy", "--json")
+    assert (code, document(out)["ok"], document(out)["data"]) == (5, False, {"a": 1})
+
+
+@pytest.mark.parametrize("code", sorted(CLASSES))
+def test_every_error_has_its_exit_code(capfd: pytest.CaptureFixture[str], code: str) -> None:
+    expected = exits.CODES[code]
+    assert run(capfd, "refuse", code) == (expected, "", "error: it did not work\nhint: try `this`\n")
+    exit_code, out, err = run(capfd, "refuse", code, "--json")
+    assert (exit_code, err) == (expected, "")
+    assert document(out)["errors"] == [{"code": code, "message": "it did not work", "hint": "try `this`"}]
+
+
+def test_a_narrow_code_falls_back_to_its_class(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, "refuse", "network", "--narrow", "index-says-no", "--json")
+    assert (code, document(out)["errors"][0]["code"]) == (5, "index-says-no")
+
+
+def test_a_bug_leaves_a_log_without_the_texts_it_was_given(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = run(capfd, "crash", "a private text")
+    assert (code, out) == (70, "")
+    log = next((tmp_path / "home" / "data" / "logs").iterdir())
+    assert str(log) in err
+    assert "IndexError" in log.read_text(encoding="utf-8")
+    assert "private" not in log.read_text(encoding="utf-8")
+    code, out, _ = run(capfd, "crash", "--json")
+    assert (code, document(out)["errors"][0]["code"]) == (70, "bug")
+
+
+def test_a_bug_with_an_unusable_home_is_logged_elsewhere(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for home in (str(tmp_path / "file"), "relative"):
+        monkeypatch.setenv("IMPRINT_HOME", home)
+        code, _, err = run(capfd, "crash")
+        assert code == 70
+        log = Path(err.split("the log is ")[1].splitlines()[0])
+        assert log.is_file()
+        log.unlink()
+
+
+def test_an_interrupt_is_130(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "interrupt")
+    assert (code, out) == (130, "")
+    assert err.startswith("error: interrupted")
+    code, out, _ = run(capfd, "interrupt", "--json")
+    assert (code, document(out)["errors"][0]["code"]) == (130, "interrupted")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fine", "--bogus"], ["bogus"], ["fine", "extra"], ["refuse"], ["--bogus"], ["refuse", "--narrow"]],
+)
+def test_a_command_line_that_makes_no_sense_is_2(capfd: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    code, out, err = run(capfd, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert "hint: " in err
+    code, out, err = run(capfd, "--json", *arguments) if arguments == ["--bogus"] else run(capfd, *arguments, "--json")
+    assert (code, err) == (2, "")
+    assert document(out)["errors"][0]["code"] == "usage"
+    assert document(out)["command"] == (arguments[0] if arguments[0] in FAKES else "imprint")
+
+
+def test_a_bare_document_stands_for_itself_without_json(capfd: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(run(capfd, "bare")[1]) == {"schema": 1}
+    assert document(run(capfd, "bare", "--json")[1])["data"] == {"schema": 1}
+
+
+def test_help_and_version_are_results(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd, "--help")
+    assert (code, err) == (0, "")
+    assert all(name in out for name in FAKES)
+    code, out, err = run(capfd, "--version")
+    assert (code, out.split()[0], err) == (0, "imprint", "")
+
+
+def test_no_command_shows_the_help_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capfd)
+    assert (code, out) == (2, "")
+    assert "Commands:" in err
+
+
+def test_words_and_json_are_read_off_any_command_line() -> None:
+    groups = FAKES | {"config": Entry("x", "group")}
+    assert words_of(["config", "get", "model.device"], groups) == ("config", "get")
+    assert words_of(["--x", "fine", "a"], groups) == ("fine",)
+    assert words_of(["nothing"], groups) == ()
+    assert wants_json(["fine", "--json"])
+    assert not wants_json(["fine", "--", "--json"])
+
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH = "import sys; sys.path[:0] = sys.argv.pop(1).split('|'); from imprint_cli.app import main; sys.exit(main())"
+
+
+def launched(*arguments: str) -> list[str]:
+    return [sys.executable, "-P", "-c", LAUNCH, f"{ROOT}|{ROOT / 'cmd'}", *arguments]
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        done = subprocess.run(launched("config", "list"), stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_7() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(launched("config", "path"), stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 7
+    assert b"Traceback" not in done.stderr
+
+
+def test_closed_streams_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: Path) -> None:
+    line = shlex.join(launched("config", "path"))
+    assert subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], check=False).returncode == 0
+    environ = {"IMPRINT_HOME": str(tmp_path / "é"), "PYTHONIOENCODING": "ascii", "PATH": os.environ["PATH"]}
+    done = subprocess.run(launched("config", "path"), env=environ, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"\\xe9" in done.stdout
