@@ -1,6 +1,6 @@
 """The one seam between probing and the outside world: `Host`, and `RealHost`, which is this machine.
 
-Probing asks for environment, files, folders, links, children and a clock through here and nowhere else, so that
+Probing asks for environment, files, folders, links and children through here and nowhere else, so that
 any machine can be played from recorded facts. Reading never raises: what cannot be read is None.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -73,9 +72,6 @@ class Host(Protocol):
 
     def cpu_affinity(self) -> frozenset[int] | None:
         """Return the logical processors this process may run on, or None where the system has no such thing."""
-
-    def monotonic(self) -> float:
-        """Return seconds on a clock that never goes back."""
 
     def run(
         self,
@@ -161,10 +157,6 @@ class RealHost:
         """See Host."""
         ask = getattr(os, "sched_getaffinity", None)
         return frozenset(ask(0)) if ask else None
-
-    def monotonic(self) -> float:
-        """See Host."""
-        return time.monotonic()
 
     def run(
         self,

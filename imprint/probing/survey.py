@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from imprint import envvars
 from imprint.planning.model import Machine
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.probing.nvidia import DEADLINES_SECONDS, survey_nvidia
+from imprint.probing.nvidia import DEADLINES_SECONDS, is_jetson, survey_nvidia
+from imprint.probing.other_gpus import survey_other_gpus, survey_rocm, survey_vulkan
 from imprint.probing.processor import survey_cpu
 from imprint.probing.system import survey_platform
 
@@ -40,21 +42,43 @@ def survey(
     """
     facts = ask_interpreter(host, python)
     platform = survey_platform(host, facts)
-    cpu = survey_cpu(host, platform.os)
     machine = Machine(
         platform=platform,
         python=parse_python(facts),
-        cpu=cpu,
+        cpu=survey_cpu(host, platform.os),
         environment=environment_of(host.environ),
     )
-    if not hardware:
-        return machine
-    return Machine(
-        platform=platform,
-        python=machine.python,
-        cpu=cpu,
-        nvidia=survey_nvidia(host, platform, deadlines=deadlines),
-        environment=machine.environment,
+    return _with_hardware(host, machine, deadlines) if hardware else machine
+
+
+def _with_hardware(host: Host, machine: Machine, deadlines: tuple[float, ...]) -> Machine:
+    platform = machine.platform
+    nvidia = survey_nvidia(host, platform, deadlines=deadlines)
+    if platform.os == "linux":
+        vulkan = survey_vulkan(host, platform.arch)
+        return replace(
+            machine,
+            platform=replace(platform, jetson=is_jetson(host, platform, nvidia)),
+            nvidia=nvidia,
+            other_gpus=survey_other_gpus(host, vulkan),
+            vulkan=vulkan,
+            rocm=survey_rocm(host),
+        )
+    if platform.os not in ("windows", "macos"):
+        return replace(machine, nvidia=nvidia)
+    from imprint.probing.foreign_systems import survey_macos, survey_windows  # Linux need not load them
+
+    ask = survey_windows if platform.os == "windows" else survey_macos
+    seen = ask(host, machine.cpu)
+    if nvidia.status == "none" and seen.nvidia_gpus:
+        remark = f"{seen.nvidia_gpus} NVIDIA GPU(s) on the PCI bus, but no nvcuda.dll"
+        nvidia = replace(nvidia, status="driver-missing", error=remark)
+    return replace(
+        machine,
+        platform=replace(platform, jetson=False),
+        nvidia=nvidia,
+        cpu=seen.cpu,
+        other_gpus=seen.other_gpus,
     )
 
 
