@@ -1,0 +1,28 @@
+"""Names the points of a change at which a crash matters, so that tests can stop a run exactly there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+NAMES = (
+    "mutex-held",
+    "swept",
+    "environment-created",
+    "installed",
+    "verified",
+    "checked",
+    "manifest-written",
+    "pointer-flipped",
+    "recorded",
+    "pruned",
+)
+"""Every point of `imprint setup` in the managed target, in order."""
+
+listener: Callable[[str], None] | None = None
+"""Called at each point; None outside of tests."""
+
+
+def reached(name: str) -> None:
+    """Say that the point `name` was reached."""
+    if listener is not None:
+        listener(name)
