@@ -1,0 +1,72 @@
+"""Shows progress on stderr: one line that is redrawn on a terminal, one line per finished step elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from imprint.runtime.events import Event
+from imprint_cli.human import animates, painted, size
+
+HEARTBEAT_SECONDS = 10.0
+"""Without a terminal, a long step says this often that it is still at work."""
+
+REDRAW_SECONDS = 0.1
+"""On a terminal the line is redrawn at most this often."""
+
+_BYTE_STEPS = frozenset({"download", "prune"})
+"""Steps that count bytes; others count items."""
+
+
+class Progress:
+    """Takes events and writes lines to a stream; `clock` gives seconds."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream or sys.stderr
+        self._redraws = animates(self._stream)
+        self._clock = clock
+        self._last = clock()
+        self._drawn = False
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        if event.event == "warning":
+            self._line(f"{painted('warning:', 'warning', self._stream)} {event.message}")
+        elif event.event in {"done", "info"}:
+            self._line(f"{event.step}: {event.message}")
+        elif self._redraws:
+            self._redraw(event)
+        elif self._clock() - self._last >= HEARTBEAT_SECONDS:
+            self._line(f"{event.step}: {event.message}{_amount(event)}")
+
+    def close(self) -> None:
+        """Remove a line that is still being redrawn."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+    def _line(self, text: str) -> None:
+        self.close()
+        self._stream.write(text + "\n")
+        self._stream.flush()
+        self._last = self._clock()
+
+    def _redraw(self, event: Event) -> None:
+        if self._drawn and event.event == "progress" and self._clock() - self._last < REDRAW_SECONDS:
+            return
+        import shutil
+
+        # A line that wraps cannot be redrawn in place.
+        width = max(20, shutil.get_terminal_size().columns - 1)
+        self._stream.write("\r\x1b[K" + f"{event.step}: {event.message}{_amount(event)}"[:width])
+        self._stream.flush()
+        self._drawn = True
+        self._last = self._clock()
+
+
+def _amount(event: Event) -> str:
+    if event.done is None:
+        return ""
+    count = size if event.step in _BYTE_STEPS else str
+    return f" ({count(event.done)} of {count(event.total)})" if event.total is not None else f" ({count(event.done)})"
