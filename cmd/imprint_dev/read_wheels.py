@@ -43,6 +43,8 @@ class Examined:
     reading: table.Reading
     too_little: Mapping[tuple[str, str], coverage.Share]
     not_supplied: tuple[str, ...]
+    unreadable: bool = False
+    """NVIDIA's tool was asked and could not read the library."""
 
 
 def register(commands: Commands) -> None:
@@ -85,6 +87,7 @@ def _one(uv: str, place: table.Place, arguments: argparse.Namespace) -> tuple[li
         for (kind, capability), share in sorted(examined.too_little.items())
     ]
     lines += [f"{place}: links {name}, which its lock does not supply" for name in examined.not_supplied]
+    lines += [f"{place}: cuobjdump cannot read this library"] if examined.unreadable else []
     different = table.differences(place, examined.reading)
     table.fill(place, examined.reading)
     failures = len(examined.not_supplied) + (len(different) if arguments.check else 0)
@@ -107,8 +110,8 @@ def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examin
         provider = next((path for name in _PROVIDERS if (path := target / _CAPI / name).exists()), None)
         library = binaries.read_library(provider) if provider else binaries.Library((), (), ())
         covered = coverage.judge(library.code)
-        if cross_check and provider and provider.suffix == ".so":
-            compare_with_cuobjdump(uv, provider, library, Path(scratch))
+        checked = cross_check and provider is not None and provider.suffix == ".so"
+        unreadable = checked and not compare_with_cuobjdump(uv, provider, library, Path(scratch))
         links = coverage.cuda_libraries(library.needed)
         supplied = {path.name for path in target.rglob("*") if path.is_file()}
         installed = recorded_bytes(target)
@@ -125,7 +128,7 @@ def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examin
         installed_bytes=installed,
     )
     missing = set(links) - supplied - coverage.DRIVER_LIBRARIES
-    return Examined(reading, covered.too_little, tuple(sorted(missing)))
+    return Examined(reading, covered.too_little, tuple(sorted(missing)), unreadable)
 
 
 def spot_of(lock: Lock, system: str, arch: str) -> Spot:
@@ -170,15 +173,22 @@ def recorded_bytes(target: Path) -> int:
     return total
 
 
-def compare_with_cuobjdump(uv: str, provider: Path, library: binaries.Library, scratch: Path) -> None:
-    """Let NVIDIA's tool list the entries of a Linux library, and compare. Errors: ReadingError, UvError."""
+def compare_with_cuobjdump(uv: str, provider: Path, library: binaries.Library, scratch: Path) -> bool:
+    """Compare with what NVIDIA's tool lists of a Linux library; False when it cannot read the library.
+
+    It calls some libraries of older toolkits an invalid ELF file and stops there. Errors: ReadingError when the two
+    differ, UvError when the tool is not to be had.
+    """
     tool = _cuobjdump(uv, scratch)
     for option, kind in (("--list-elf", "native"), ("--list-ptx", "ptx")):
         done = subprocess.run([tool, option, provider], check=False, capture_output=True, text=True)
+        if done.returncode != 0 and "Invalid ELF" in done.stderr:
+            return False
         theirs = Counter(f"{name[:-1]}.{name[-1]}{suffix}" for name, suffix in coverage.TARGET.findall(done.stdout))
         ours = Counter(code.capability for code in library.code if code.kind == kind)
         if theirs != ours:
             raise ReadingError(f"{provider.name}: {kind} code by cuobjdump is {dict(theirs)}, by us {dict(ours)}")
+    return True
 
 
 def _cuobjdump(uv: str, scratch: Path) -> Path:

@@ -1,0 +1,55 @@
+"""Code that runs in other people's environments stands alone, and keeps to the syntax of Python 3.9."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT
+
+TARGET_PACKAGES = {"numpy", "onnxruntime", "tokenizers", "orjson"}
+CHILDREN = sorted(
+    path
+    for path in (ROOT / "imprint").rglob("*.py")
+    if path.stem.endswith(("_child", "_worker")) or path.stem == "worker" or "worker" in path.parent.name
+)
+
+
+def test_the_children_are_found() -> None:
+    assert ROOT / "imprint" / "runtime" / "check_child.py" in CHILDREN
+
+
+@pytest.mark.parametrize("path", CHILDREN, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_child_imports_only_the_standard_library_and_what_a_target_has(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 1:
+            assert path.parent.name == "worker", "only the worker is a folder, copied whole"
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            top = name.partition(".")[0]
+            assert top in sys.stdlib_module_names or top in TARGET_PACKAGES, name
+
+
+@pytest.mark.parametrize("path", CHILDREN, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_child_keeps_to_the_syntax_of_python_3_9(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text, feature_version=(3, 9))
+    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg | ast.AnnAssign)]
+    annotations += [node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    # `X | None` in an annotation is only read, never evaluated, under this import.
+    if any(isinstance(part, ast.BinOp) for one in annotations if one for part in ast.walk(one)):
+        assert "from __future__ import annotations" in text
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.Match), "match came with 3.10"
+        if isinstance(node, ast.Call):
+            named = {keyword.arg for keyword in node.keywords}
+            called = ast.unparse(node.func)
+            assert not (called == "zip" and "strict" in named), "zip(strict=) came with 3.10"
+            assert not (called.endswith("dataclass") and named & {"slots", "kw_only"}), "came with 3.10"

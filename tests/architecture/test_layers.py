@@ -1,0 +1,50 @@
+"""The direction of imports, by import-linter, and that its contracts would notice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import ROOT
+
+LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+
+
+def lint(root: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "cmd")]), "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-c", LINT], cwd=root, env=environment, check=False, capture_output=True, text=True
+    )
+
+
+def test_imports_keep_the_layers() -> None:
+    done = lint(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("imprint/planning/model.py", "import imprint.paths"),
+        ("imprint/probing/host.py", "import imprint.state.files"),
+        ("imprint/errors.py", "import typer"),
+        ("imprint/operations/result.py", "import imprint_cli.exits"),
+        ("imprint/newcomer.py", "import json"),
+        ("cmd/imprint_cli/app.py", "import onnxruntime"),
+    ],
+)
+def test_a_forbidden_import_is_noticed(tmp_path: Path, module: str, line: str) -> None:
+    ignore = shutil.ignore_patterns("__pycache__")
+    for folder in ("imprint", "cmd/imprint_cli", "cmd/imprint_dev"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / module).open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    done = lint(tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "BROKEN" in done.stdout or "exhaustive" in done.stdout
