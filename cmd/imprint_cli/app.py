@@ -16,6 +16,7 @@ from imprint.errors import InterruptedByUserError, UsageError
 from imprint.operations.result import Remark, Result
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
+from imprint_cli.quick import quicken
 
 
 class Entry(NamedTuple):
@@ -138,6 +139,7 @@ def _answer(arguments: list[str], commands: Mapping[str, Entry]) -> int:
 def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, Entry]) -> object:
     completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
     application = typer.main.get_command(build(commands, words[0] if words and not completing else None))
+    quicken(application)
     if not arguments and not completing:
         with application.make_context("imprint", ["config"]) as context:
             human.say(context.get_help())

@@ -1,6 +1,5 @@
 """The options that several commands share, each with one wording."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,7 +23,7 @@ Wait = Annotated[
     typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another imprint; 0 = not at all."),
 ]
 MachineFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--machine", metavar="FILE|-", help="Plan for the machine of this document; no local state is read."),
 ]
 
