@@ -34,10 +34,14 @@ class Pruned:
     freed: int = 0
 
 
-def sweep(home: Home, pointer: Pointer | None) -> Pruned:
-    """Remove every generation but the current and the one kept for a rollback: unfinished, or waiting for removal."""
+def sweep(home: Home, pointer: Pointer | None, *, unfinished_only: bool = False) -> Pruned:
+    """Remove every generation but the current and the one kept for a rollback.
+
+    With `unfinished_only` those with a manifest stay: one of them may be what a killed run had only to point to.
+    """
     kept = {pointer.generation, pointer.previous} if pointer is not None else set()
-    return _remove(tuple(folder for folder in generations.folders(home) if folder.name not in kept))
+    others = (folder for folder in generations.folders(home) if folder.name not in kept)
+    return _remove(tuple(folder for folder in others if not (unfinished_only and (folder / "manifest.json").exists())))
 
 
 def prune(home: Home, uv: Uv, *, keep_previous: bool = True) -> Pruned:

@@ -7,12 +7,13 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint.errors import ImprintError
 from imprint.planning.model import Plan
+from imprint.runtime.inventory import normalize
 
 BASE_LOCK = "base.txt"
 """What the embedding worker needs beside ONNX Runtime, whatever the build."""
@@ -77,3 +78,21 @@ def _digest(lock: Path) -> str:
             hint="install Imprint again, or choose another device with `--device cpu`",
             code="lock-missing",
         ) from error
+
+
+def pins_of(locks: Iterable[Path]) -> dict[str, str]:
+    """Return what locks pin for the interpreter that runs this: versions by normalized name."""
+    from packaging.requirements import InvalidRequirement, Requirement  # only a dry run needs it
+
+    pins: dict[str, str] = {}
+    for lock in locks:
+        for line in lock.read_text("utf-8").splitlines():
+            if not line or line[0] in " #-":
+                continue
+            try:
+                found = Requirement(line.rstrip("\\").strip())
+            except InvalidRequirement:
+                continue
+            if found.marker is None or found.marker.evaluate():
+                pins[normalize(found.name)] = str(found.specifier).removeprefix("==")
+    return pins

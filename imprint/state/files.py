@@ -102,6 +102,14 @@ def _rename_over(source: str, target: Path) -> None:
     os.replace(source, target)  # noqa: PTH105 - as above
 
 
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left in `folder`. The caller holds the mutex, so no writer of ours is at work."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob(".*.tmp"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
 def fsync_folder(folder: Path) -> None:
     """Make renames in `folder` survive a power cut, where the system can (not on Windows)."""
     if sys.platform == "win32":
