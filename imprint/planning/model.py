@@ -127,11 +127,16 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID."""
+    """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID.
+
+    `portable_gpu` allows the build for GPUs of every vendor; `portable_is_faster` says whether a kept measurement on
+    this machine shows that build faster than the CPU and in agreement with it, None where nothing was measured.
+    """
 
     device: str = "cpu"
     gpu_device: str = "auto"
     portable_gpu: bool = True
+    portable_is_faster: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

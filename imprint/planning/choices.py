@@ -1,0 +1,83 @@
+"""The values a person can choose for `model.device` and `model.gpu_device` on this machine, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from imprint.planning.builds import CPU, BuildTable
+from imprint.planning.gates import preference
+from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
+from imprint.planning.rule import decide
+
+_DEVICES = ("cpu", "gpu", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value: what it does here (`detail`) when it is available, why it is not (`reason`) when it is not."""
+
+    value: str
+    available: bool
+    detail: str | None = None
+    reason: str | None = None
+
+
+def device_choices(
+    request: Request, machine: Machine, builds: BuildTable, verdicts: Sequence[Verdict], installed: Installed | None
+) -> tuple[Choice, ...]:
+    """Return the values of `model.device`; `auto` is available wherever the CPU is, since it falls back to it."""
+    choices = []
+    for value in _DEVICES:
+        plan = decide(replace(request, device=value), machine, builds, verdicts, installed)
+        wanted = plan.build is not None and (value != "gpu" or _on_gpu(plan, builds))
+        detail = _detail(plan, builds)
+        if value == "auto" and not _on_gpu(plan, builds):
+            detail = f"CPU here: {detail}"
+        choices.append(Choice(value, available=True, detail=detail) if wanted else _refused(value, plan))
+    return tuple(choices)
+
+
+def gpu_device_choices(
+    request: Request, machine: Machine, builds: BuildTable, verdicts: Sequence[Verdict], installed: Installed | None
+) -> tuple[Choice, ...]:
+    """Return the values of `model.gpu_device`: `auto`, and each GPU by its index, or by UUID where it has none."""
+    named = [value for gpu in _by_index(machine) if (value := _name(gpu)) is not None]
+    choices = []
+    for value in ("auto", *named):
+        asked = replace(request, device="gpu", gpu_device=value)
+        plan = decide(asked, machine, builds, verdicts, installed)
+        usable = Choice(value, available=True, detail=_detail(plan, builds))
+        choices.append(usable if _on_gpu(plan, builds) else _refused(value, plan))
+    return tuple(choices)
+
+
+def _by_index(machine: Machine) -> list[Gpu]:
+    return sorted(machine.nvidia.gpus or (), key=lambda gpu: (gpu.index is None, gpu.index or 0, preference(gpu)))
+
+
+def _name(gpu: Gpu) -> str | None:
+    return str(gpu.index) if gpu.index is not None else gpu.uuid
+
+
+def _on_gpu(plan: Plan, builds: BuildTable) -> bool:
+    build = builds.find(plan.build) if plan.build is not None else None
+    return build is not None and build.kind != CPU
+
+
+def _refused(value: str, plan: Plan) -> Choice:
+    return Choice(value, available=False, reason=plan.reason)
+
+
+def _detail(plan: Plan, builds: BuildTable) -> str:
+    build = builds.find(plan.build) if plan.build is not None else None
+    if build is None:
+        return plan.reason
+    if not plan.pending:
+        return f"{plan.reason}; the {build.title} build {plan.version} is installed"
+    size = "" if plan.download_bytes is None else f", a download of {_megabytes(plan.download_bytes)}"
+    return f"{plan.reason}; installs the {build.title} build {plan.version}{size}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"

@@ -1,0 +1,150 @@
+"""The rule: facts, request, verdicts and what is installed -> the build to have, with the reason.
+
+`decide` is total, pure and deterministic: every machine gets a plan, and the same input gives the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from imprint.planning import coverage, facts, reasons
+from imprint.planning.builds import CUDA, Build, BuildTable, Wheel
+from imprint.planning.change import settled
+from imprint.planning.driver import ALWAYS, Unread
+from imprint.planning.gates import DRIVER, Fit, capability, preference, wheel_for
+from imprint.planning.hints import driver_hint, plan_hint
+from imprint.planning.model import Device, Installed, Machine, Note, Plan, Refusal, Request, Verdict
+from imprint.planning.nearest import nearest_supported
+from imprint.planning.portable import portable_plan
+from imprint.planning.reasons import Refused
+from imprint.planning.selection import Question, Selection, select
+
+REQUEST = "request"
+"""The first gate: what the configuration asks for."""
+
+
+def decide(
+    request: Request,
+    machine: Machine,
+    builds: BuildTable,
+    verdicts: Sequence[Verdict],
+    installed: Installed | None,
+) -> Plan:
+    """Return the plan for a machine. Never raises; a machine that nothing runs on gets a plan without a build."""
+    cpu = wheel_for(builds.cpu, machine)
+    if not asks_for_gpu(request):
+        plan = _without_gpu(request, machine, builds, cpu)
+        return settled(plan, machine, builds, installed)
+    selection = select(Question(request, machine, builds, verdicts))
+    if isinstance(cpu, Refused):
+        plan = _no_build(cpu, machine, builds)
+    elif selection.chosen is not None:
+        plan = _on_gpu(selection, selection.chosen)
+    else:
+        plan = _without_cuda(selection, cpu, installed)
+        if plan.device is None:
+            plan = replace(plan, hint=plan_hint(selection))
+    return settled(replace(plan, refused=_before(plan, selection)), machine, builds, installed)
+
+
+def asks_for_gpu(request: Request) -> bool:
+    """Whether the configuration asks for a GPU where one can be used; `gpu` and `auto` plan alike."""
+    return request.device in {"gpu", "auto"}
+
+
+def request_refusal(build: Build, request: Request) -> Refused:
+    """Return the refusal of a GPU build that nobody asked for."""
+    return Refused(build, REQUEST, "device-cpu", facts.on_one_line(request.device))
+
+
+# --- the plans ------------------------------------------------------------------------------------------------------
+
+
+def _no_build(refused: Refused, machine: Machine, builds: BuildTable) -> Plan:
+    hint = nearest_supported(builds.cpu, machine)
+    return Plan(None, None, None, None, refused.code, reasons.reason([refused]), hint)
+
+
+def _without_gpu(request: Request, machine: Machine, builds: BuildTable, cpu: Wheel | Refused) -> Plan:
+    if isinstance(cpu, Refused):
+        plan = _no_build(cpu, machine, builds)
+    else:
+        plan = _plan(builds.cpu, cpu, request_refusal(builds.cpu, request))
+    return replace(plan, refused=tuple(_refusal(request_refusal(build, request)) for build in builds.cuda))
+
+
+def _plan(build: Build, wheel: Wheel, *why: Refused) -> Plan:
+    return Plan(build.name, wheel.lock, wheel.version, None, why[0].code, reasons.reason(why))
+
+
+def _on_gpu(selection: Selection, fit: Fit) -> Plan:
+    native = fit.how == coverage.NATIVE
+    say = reasons.native if native else reasons.jit
+    gpu, question = fit.gpu, selection.question
+    return Plan(
+        build=fit.build.name,
+        lock=fit.wheel.lock,
+        version=fit.wheel.version,
+        device=Device(gpu.index, gpu.uuid, gpu.name),
+        code="gpu-native" if native else "gpu-jit",
+        reason=say(facts.gpu(gpu), fit.build, facts.driver_supports(question.machine, selection.cuda)),
+        notes=_smaller_gpu(selection, fit) if question.request.gpu_device == "auto" else (),
+    )
+
+
+def _without_cuda(selection: Selection, cpu: Wheel, installed: Installed | None) -> Plan:
+    question = selection.question
+    on_cpu = _plan(question.builds.cpu, cpu, *selection.decisive)
+    there = question.builds.find(installed.build) if installed is not None else None
+    there = there if there is not None and there.kind == CUDA else None
+    if _is_provisional(selection, there):
+        return replace(_kept(on_cpu, there, question.machine, installed), provisional=True)
+    portable = None if selection.ended else portable_plan(question.request, question.machine, question.builds)
+    return on_cpu if portable is None else portable
+
+
+def _is_provisional(selection: Selection, there: Build | None) -> bool:
+    """Whether only an unreadable driver speaks against a GPU, which is no reason to take a GPU build away."""
+    driver = selection.driver
+    if not isinstance(driver, Unread) or selection.decisive[0].gate != DRIVER:
+        return False
+    return driver.provisional == ALWAYS or there is not None
+
+
+def _kept(on_cpu: Plan, there: Build | None, machine: Machine, installed: Installed | None) -> Plan:
+    wheel = wheel_for(there, machine) if there is not None else None
+    if there is None or installed is None or wheel is None or isinstance(wheel, Refused):
+        return on_cpu
+    note = Note("installed-build-kept", f"the installed {there.title} build stays until the driver can be read")
+    version = installed.version or wheel.version
+    return replace(on_cpu, build=there.name, lock=wheel.lock, version=version, notes=(note,))
+
+
+# --- what goes with every plan --------------------------------------------------------------------------------------
+
+
+def _smaller_gpu(selection: Selection, fit: Fit) -> tuple[Note, ...]:
+    """Remark on a larger GPU that would run too, with PTX or a later build, so that the choice surprises nobody."""
+    failed = {one.build.name for one in selection.refused if one.code == "check-failed"}
+    others = [other for name, other in selection.judged.items() if isinstance(other, Fit) and name not in failed]
+    for gpu in sorted(selection.question.machine.nvidia.gpus or (), key=preference):
+        if preference(gpu) >= preference(fit.gpu) or (gpu.memory_mib or 0) <= (fit.gpu.memory_mib or 0):
+            continue
+        for other in others:
+            how = coverage.how_it_runs(other.wheel, capability(gpu), selection.cuda)
+            if how is not None:
+                said = reasons.smaller(facts.gpu_name(gpu), facts.gpu_name(fit.gpu), how, other.build)
+                return (Note("smaller-gpu", said),)
+    return ()
+
+
+def _before(plan: Plan, selection: Selection) -> tuple[Refusal, ...]:
+    """Return the refusals to list; of a GPU build that is kept for now only the builds before it."""
+    names = [one.build.name for one in selection.refused]
+    end = names.index(plan.build) if plan.provisional and plan.build in names else None
+    return tuple(_refusal(one, driver_hint(selection, one.build.name)) for one in selection.refused[:end])
+
+
+def _refusal(refused: Refused, hint: str | None = None) -> Refusal:
+    return Refusal(refused.build.name, refused.code, reasons.reason([refused]), hint)
