@@ -15,9 +15,6 @@ from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
 from imprint.probing.nvidia_answer import Surroundings, read_answer
 
-DEADLINES_SECONDS = (10.0, 30.0)
-"""The child's time, and that of the one retry after it was used up: a first start of the driver can be slow."""
-
 WSL_LIBRARIES = "/usr/lib/wsl/lib"
 
 _OLD_NVML = "C:/Program Files/NVIDIA Corporation/NVSMI/nvml.dll"
@@ -51,7 +48,7 @@ class Traces:
     library: str | None = None
 
 
-def survey_nvidia(host: Host, platform: Platform, *, deadlines: tuple[float, ...] = DEADLINES_SECONDS) -> Nvidia:
+def survey_nvidia(host: Host, platform: Platform, *, deadlines: tuple[float, ...]) -> Nvidia:
     """Return what is known about NVIDIA here; see the machine document for the meaning of `status`.
 
     `deadlines` are the seconds of the first try and of each retry; only a try that used up its time is repeated.

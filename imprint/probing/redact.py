@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from imprint.planning.model import Machine
 
-_PATH = re.compile(r"(?<![\w:])(?:[A-Za-z]:)?[/\\][^\n:;,'\"()]+")
-_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]{4,}")
+_PATH = re.compile(r"(?<![\w:…])(?:[A-Za-z]:)?[/\\][^\n:;,'\"()]+")
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9a-z/-]{4,}", re.IGNORECASE)
 
 
 def redact(machine: Machine) -> Machine:
@@ -52,8 +52,10 @@ def _clean(text: str | None, names: Mapping[str, str]) -> str | None:
         return None
 
     def number(found: re.Match[str]) -> str:
+        if found[0] in names.values():
+            return found[0]
         known = [name for uuid, name in names.items() if uuid.lower().startswith(found[0].lower())]
-        return known[0] if known else found[0][:4] + "redacted"
+        return known[0] if known else found[0][:4] + "…"
 
     text = _UUID.sub(number, text)
     return _PATH.sub(lambda found: _without_folder(found[0]) or "", text)

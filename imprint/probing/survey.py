@@ -10,8 +10,6 @@ from imprint import envvars
 from imprint.planning.model import Machine
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.probing.nvidia import DEADLINES_SECONDS, is_jetson, survey_nvidia
-from imprint.probing.other_gpus import survey_other_gpus, survey_rocm, survey_vulkan
 from imprint.probing.processor import survey_cpu
 from imprint.probing.system import survey_platform
 
@@ -25,6 +23,10 @@ ENVIRONMENT = (
     envvars.ALLOW_SOFTWARE_GPU,
 )
 """The variables that change which GPUs a process here sees, or whether a build can run on them."""
+
+
+DEADLINES_SECONDS = (10.0, 30.0)
+"""The NVIDIA probe's time, and that of the one retry after it was used up: a first start of the driver can be slow."""
 
 
 def survey(
@@ -52,6 +54,10 @@ def survey(
 
 
 def _with_hardware(host: Host, machine: Machine, deadlines: tuple[float, ...]) -> Machine:
+    # A survey for the CPU alone need not load what asks for GPUs.
+    from imprint.probing.nvidia import is_jetson, survey_nvidia
+    from imprint.probing.other_gpus import survey_other_gpus, survey_rocm, survey_vulkan
+
     platform = machine.platform
     nvidia = survey_nvidia(host, platform, deadlines=deadlines)
     if platform.os == "linux":
@@ -66,7 +72,7 @@ def _with_hardware(host: Host, machine: Machine, deadlines: tuple[float, ...]) -
         )
     if platform.os not in ("windows", "macos"):
         return replace(machine, nvidia=nvidia)
-    from imprint.probing.foreign_systems import survey_macos, survey_windows  # Linux need not load them
+    from imprint.probing.foreign_systems import survey_macos, survey_windows
 
     ask = survey_windows if platform.os == "windows" else survey_macos
     seen = ask(host, machine.cpu)

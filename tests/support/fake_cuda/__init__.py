@@ -9,9 +9,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from imprint.probing.host import TEXT_LIMIT, RealHost
+
 SOURCES = Path(__file__).parent
 
 PLAIN_UUID = "00112233445566778899aabbccddeeff"
+
+
+class WithoutHardware(RealHost):
+    """This machine, as if it had no NVIDIA hardware and no driver of its own: the same answers everywhere."""
+
+    HIDDEN = ("/sys/bus/pci", "/sys/module/nvidia", "/proc/driver", "/dev/nvidia", "/dev/nvgpu", "/dev/nvhost")
+
+    def read_text(self, path: str, limit: int = TEXT_LIMIT) -> str | None:
+        """Read what is not hidden."""
+        return None if path.startswith(self.HIDDEN) else super().read_text(path, limit)
+
+    def list_dir(self, path: str) -> tuple[str, ...] | None:
+        """List what is not hidden."""
+        return None if path.startswith(self.HIDDEN) else super().list_dir(path)
+
+    def exists(self, path: str) -> bool:
+        """Deny what is hidden."""
+        return not path.startswith(self.HIDDEN) and super().exists(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +49,10 @@ class FakeDriver:
         """Return an environment in which the loader finds this driver first, without anything CUDA of ours."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA_", "NVIDIA_"))}
         return {**inherited, "LD_LIBRARY_PATH": str(self.folder), "FAKE_CUDA_SCRIPT": str(self.script), **others}
+
+    def host(self, environ: Mapping[str, str] | None = None) -> RealHost:
+        """Return this machine with this driver and no NVIDIA hardware of its own; `environ` is added."""
+        return WithoutHardware({**self.environ(), **(environ or {})})
 
 
 def device_line(
