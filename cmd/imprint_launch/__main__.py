@@ -56,6 +56,16 @@ def parse_arguments(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return dict(zip((name.lstrip("-") for name in own[::2]), own[1::2], strict=True)), rest
 
 
+def value_of(option: str, words: Sequence[str]) -> str | None:
+    """Return the value that `words` give an option, as `--option VALUE` or `--option=VALUE`."""
+    for word, following in zip(words, [*words[1:], None], strict=False):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None
+
+
 def parse_uv_version(text: str) -> tuple[int, ...] | None:
     """Return the version in the line `uv --version` prints, or None."""
     match = re.match(r"uv (\d+)\.(\d+)\.(\d+)", text)
@@ -148,9 +158,15 @@ def suitable_uv(environ: dict[str, str]) -> str | None:
 class Builder:
     """Runs the steps in one staging folder; every child is its own process group, so that it can be ended whole."""
 
-    def __init__(self, stage: Path, cache: Path) -> None:
+    def __init__(self, stage: Path, cache: Path, words: Sequence[str] = ()) -> None:
         self.stage = stage
         self.environ = clean_environment(cache)
+        self.offline = "--offline" in words
+        if index := value_of("--index-url", words):
+            # Not an argument: it may carry a password, and arguments are for everyone to see.
+            self.environ |= {"UV_DEFAULT_INDEX": index, "PIP_INDEX_URL": index}
+        folder = value_of("--find-links", words)
+        self.links = ("--find-links", str(Path(folder).absolute())) if folder else ()
         self.child: subprocess.Popen[str] | None = None
 
     def run(self, *command: str | Path) -> None:
@@ -178,7 +194,7 @@ class Builder:
 
     def build(self, lock: Path) -> None:
         """Make the environment in the staging folder."""
-        python = self.stage / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        python = interpreter_of(self.stage)
         uv = suitable_uv(self.environ)
         if uv is None:
             self._make_with_venv(python, lock.with_name("uv.txt"))
@@ -188,6 +204,7 @@ class Builder:
         self.run(
             uv, "pip", "install", "--no-config", "--quiet", "--python", python,
             "--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", lock,
+            *self.links, *(("--offline",) if self.offline else ()),
         )  # fmt: skip
 
     def _make_with_venv(self, python: Path, uv_lock: Path) -> None:
@@ -201,6 +218,7 @@ class Builder:
         self.run(
             python, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
             "--require-hashes", "--only-binary", ":all:", "--no-deps", "-r", uv_lock,
+            *self.links, *(("--no-index",) if self.offline else ()),
         )  # fmt: skip
 
 
@@ -208,6 +226,11 @@ def _is_missing(module: str) -> bool:
     from importlib.util import find_spec
 
     return find_spec(module) is None
+
+
+def interpreter_of(environment: Path) -> Path:
+    """Return where an environment's interpreter lies."""
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def sweep(folder: Path) -> None:
@@ -221,8 +244,11 @@ def sweep(folder: Path) -> None:
             continue
 
 
-def install(home: Path, lock: Path, into: Path) -> None:
-    """Build the environment that belongs at `into`. Raises Failure, with nothing half made left behind."""
+def install(home: Path, lock: Path, into: Path, words: Sequence[str] = ()) -> None:
+    """Build the environment that belongs at `into`. Raises Failure, with nothing half made left behind.
+
+    `words` are those of the command; its `--index-url`, `--find-links` and `--offline` count here too.
+    """
     if not home.is_absolute():
         raise Failure("usage", 2, f"IMPRINT_HOME is a relative path: {home}", "set IMPRINT_HOME to an absolute path")
     stage = into.with_name(f".building-{os.getpid()}")
@@ -237,12 +263,12 @@ def install(home: Path, lock: Path, into: Path) -> None:
             "set IMPRINT_HOME to a folder you may write to",
         ) from error  # fmt: skip
     sweep(into.parent)
-    builder = Builder(stage, home / ".uv-cache")
+    builder = Builder(stage, home / ".uv-cache", words)
     try:
         builder.build(lock)
-        if (
-            into.exists()
-        ):  # its interpreter is gone, or another launcher was faster; both may be replaced by a whole one
+        if os.access(interpreter_of(into), os.X_OK):
+            return  # another launcher was faster, and its environment may be in use already
+        if into.exists():  # its interpreter is gone
             into.rename(stage.with_name(stage.name + "-old"))
         stage.rename(into)
         shutil.rmtree(stage.with_name(stage.name + "-old"), ignore_errors=True)
@@ -260,7 +286,7 @@ def report(failure: Failure, words: Sequence[str]) -> None:
             "schema": 1,
             "command": command,
             "ok": False,
-            "data": None,
+            "data": {},
             "warnings": [],
             "errors": [error],
         }
@@ -283,7 +309,7 @@ def main() -> int:
     if "--json" not in words:
         print("imprint: preparing the tool environment (once, about 40 MB) …", file=sys.stderr)
     try:
-        install(Path(options["home"]), Path(options["lock"]), Path(options["into"]))
+        install(Path(options["home"]), Path(options["lock"]), Path(options["into"]), words)
     except Failure as failure:
         report(failure, words)
         return failure.exit_code

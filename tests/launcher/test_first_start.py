@@ -33,7 +33,7 @@ def run_launcher(home: Path, path: str, *words: str, timeout: float = 200) -> su
     """Run cmd/imprint with a home and a PATH of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "IMPRINT_", "PYTHON"))}
     environ = {**kept, "PATH": path, "IMPRINT_HOME": str(home)}
-    command = [ROOT / "cmd" / "imprint", *words]
+    command = [str(ROOT / "cmd" / "imprint"), *words]
     return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=timeout, check=False)
 
 
@@ -98,6 +98,21 @@ def test_uv_version(text: str, version: tuple[int, ...] | None) -> None:
     assert launch.parse_uv_version(text) == version
 
 
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["setup", "--index-url", "u"], "u"),
+        (["setup", "--index-url=u"], "u"),
+        (["setup", "--index-url"], None),
+        (["setup"], None),
+        ([], None),
+    ],
+)
+def test_options_for_the_network_are_read_from_the_command(words: list[str], value: str | None) -> None:
+    """A mirror named for setup is the one the tool environment comes from as well."""
+    assert launch.value_of("--index-url", words) == value
+
+
 def test_settings_that_move_files_do_not_reach_the_installers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proxies and certificates pass; targets, constraints and uv's other settings do not."""
     hostile = {"UV_INDEX": "x", "UV_NO_VERIFY_HASHES": "1", "PIP_TARGET": "/x", "PYTHONPATH": "/x", "VIRTUAL_ENV": "/x"}
@@ -122,7 +137,7 @@ def test_what_a_killed_start_left_is_swept(tmp_path: Path) -> None:
 def test_a_relative_home_is_refused_as_json(tmp_path: Path) -> None:
     """With `--json` even the launcher's own refusal is one envelope on stdout."""
     environ = {**os.environ, "IMPRINT_HOME": "relative"}
-    command = [ROOT / "cmd" / "imprint", "plan", "--json"]
+    command = [str(ROOT / "cmd" / "imprint"), "plan", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=environ, cwd=tmp_path, check=False)
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["ok"], answer["command"]) == (2, False, "plan")
