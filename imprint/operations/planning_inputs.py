@@ -1,28 +1,34 @@
-"""Gathers what planning needs from configuration, machine and state, and plans: the one way from here to a plan."""
+"""Gathers what planning needs from configuration, machine and state, and plans: the one way from here to a plan.
+
+The plumbing entry point comes through here too, so everything on the way is standard library, and what only some
+plans need is imported where it is needed.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from imprint import resources
+from imprint.errors import UsageError
 from imprint.operations.context import Context
 from imprint.planning.builds import BuildTable, parse_builds
-from imprint.planning.fingerprints import fingerprint_of
+from imprint.planning.fingerprints import complete_verdict, fingerprint_of
 from imprint.planning.model import Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
-from imprint.probing.host import RealHost
-from imprint.probing.survey import survey
-from imprint.runtime.check import CHECK_ID
-from imprint.runtime.target import Target
-from imprint.state import config, verdicts
-from imprint.state.files import Damage
+from imprint.state import config
+
+if TYPE_CHECKING:
+    from imprint.runtime.target import Target
+    from imprint.state.files import Damage
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """A plan and what it was made from. `proved`: a passed check of its build on its GPU is recorded."""
+    """A plan and what it was made from. `proved`: a passed check of the planned build on the planned GPU is recorded."""
 
     plan: Plan
     request: Request
@@ -30,32 +36,29 @@ class Inputs:
     builds: BuildTable
     verdicts: tuple[Verdict, ...]
     proved: bool
+    installed: Installed | None = None
 
 
-def gather(
+def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may already know
     context: Context,
     target: Target | None,
     *,
     findings: list[Damage] | None = None,
     machine: Machine | None = None,
     ignore_failed: bool = False,
+    to_record: bool = True,
 ) -> Inputs:
     """Return the plan for `machine` (None: this one) and the managed target.
 
-    No hardware is read when the CPU is asked for. With `ignore_failed` recorded failures do not count.
+    No hardware is read when the CPU is asked for. With `ignore_failed` recorded failures do not count. `to_record`
+    False spares hashing the locks where no verdict is recorded; a fingerprint made from the answer is then incomplete.
+    Raises InvalidValueError and StateError as the configuration and the state files do.
     """
-    settings = config.load(context.home, context.environ, context.flags)
-    request = Request(
-        settings.text("model.device"),
-        settings.text("model.gpu_device"),
-        settings.get("runtime.portable_gpu").value is not False,
-    )
+    request = request_of(context)
     if machine is None:
-        machine = survey(RealHost(context.environ), hardware=asks_for_gpu(request))
-    builds = load_builds()
-    recorded, damaged = verdicts.load(context.home)
-    if findings is not None:
-        findings.extend(damaged)
+        machine = _surveyed(context, hardware=asks_for_gpu(request))
+    recorded = _recorded(context, findings)
+    builds = load_builds(digests=to_record or bool(recorded))
     counted = tuple(verdict for verdict in recorded if not (ignore_failed and verdict.result == "failed"))
     installed = Installed(target.build, target.version) if target is not None and target.build is not None else None
     plan = decide(request, machine, builds, counted, installed)
@@ -63,12 +66,79 @@ def gather(
     proved = plan.device is not None and any(
         verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded
     )
-    return Inputs(plan, request, machine, builds, recorded, proved)
+    return Inputs(plan, request, machine, builds, recorded, proved, installed)
 
 
-def load_builds() -> BuildTable:
-    """Return the table of builds that ships with this Imprint, with the digests of its locks."""
-    folder = resources.lock_path("base.txt").parent
-    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.txt"))}
+def gather_what_if(
+    context: Context,
+    machine: Machine,
+    *,
+    verdicts: Sequence[tuple[Verdict, frozenset[str]]] = (),
+    installed: Installed | None = None,
+    ignore_failed: bool = False,
+) -> Inputs:
+    """Return the plan for any machine; nothing of this one is read but its configuration.
+
+    `verdicts` come from `wire.partial_verdicts_from_json`: what a fingerprint does not name is that of `machine`.
+    """
+    request, builds = request_of(context), load_builds(digests=bool(verdicts))
+    complete = tuple(complete_verdict(verdict, given, machine, builds, request) for verdict, given in verdicts)
+    counted = () if ignore_failed else complete
+    plan = decide(request, machine, builds, counted, installed)
+    return Inputs(plan, request, machine, builds, counted, proved=False, installed=installed)
+
+
+def request_of(context: Context) -> Request:
+    """Return what the configuration of this run asks for. Raises as `config.load` does."""
+    settings = config.load(context.home, context.environ, context.flags)
+    return Request(
+        device=settings.text("model.device"),
+        gpu_device=settings.text("model.gpu_device"),
+        portable_gpu=settings.get("runtime.portable_gpu").value is not False,
+    )
+
+
+def load_builds(*, digests: bool = True) -> BuildTable:
+    """Return the table of builds that ships with this Imprint.
+
+    Without `digests` it cannot tell which verdicts hold; that is enough where there are none.
+    """
     table = json.loads(resources.data_path("builds.json").read_text("utf-8"))
-    return parse_builds(table, digests, CHECK_ID)
+    if not digests:
+        return parse_builds(table, {}, "")
+    import hashlib
+
+    from imprint.runtime.check import CHECK_ID
+
+    folder = resources.lock_path("base.txt").parent
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.txt"))}
+    return parse_builds(table, found, CHECK_ID)
+
+
+def parse_document(text: str, source: str) -> object:
+    """Return the JSON value of a document somebody gave us. Raises UsageError that names the source and the line."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{source} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        raise UsageError(problem, hint="`imprint machine --json` writes such a document") from None
+    except RecursionError:
+        raise UsageError(f"{source} nests too deeply for a document of Imprint's") from None
+
+
+def _surveyed(context: Context, *, hardware: bool) -> Machine:
+    from imprint.probing.host import RealHost
+    from imprint.probing.survey import survey
+
+    return survey(RealHost(context.environ), hardware=hardware)
+
+
+def _recorded(context: Context, findings: list[Damage] | None) -> tuple[Verdict, ...]:
+    if not os.path.lexists(context.home.verdicts):
+        return ()
+    from imprint.state import verdicts
+
+    recorded, damaged = verdicts.load(context.home)
+    if findings is not None:
+        findings.extend(damaged)
+    return recorded
