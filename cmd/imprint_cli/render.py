@@ -1,6 +1,6 @@
 """Renders the data of each operation as plain text: values in, text out, no printing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint_cli.human import size, table
@@ -25,24 +25,37 @@ def render_plan(data: Data) -> str:
     lines.append(f"code: {data['code']}" + (" (provisional)" if data["provisional"] else ""))
     if data["hint"]:
         lines.append(f"hint: {data['hint']}")
-    for refusal in data["refused"]:
-        lines.append(f"not {refusal['build']}: {refusal['reason']} ({refusal['code']})")
-        if refusal["hint"] and refusal["hint"] != data["hint"]:
-            lines.append(f"  hint: {refusal['hint']}")
+    lines += _refusals(data)
     lines += [f"note: {note['reason']}" for note in data["notes"]]
     if data["build"] is not None:
         lines.append(f"download: {size(data['download_bytes'])}, installed: {size(data['installed_bytes'])}")
     installed = data["installed"]
     have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
     lines.append(f"installed: {have}; " + ("change pending" if data["pending"] else "nothing to change"))
-    for gate in data.get("gates", ()):
-        lines.append(f"gate {gate['build']} {gate['gate']}: {gate['outcome']}" + _because(gate))
-    return "\n".join(lines)
+    return "\n".join([*lines, *_gates(data.get("gates", ()))])
 
 
-def _because(gate: Data) -> str:
-    reason = gate.get("reason")
-    return f" ({reason})" if reason else ""
+def _refusals(data: Data) -> list[str]:
+    """Return a line for each reason that refused builds, unless nobody asked for them."""
+    together: dict[tuple[str, str, str | None], list[str]] = {}
+    for refusal in data["refused"]:
+        if refusal["code"] != "device-cpu":
+            together.setdefault((refusal["reason"], refusal["code"], refusal["hint"]), []).append(refusal["build"])
+    lines = []
+    for (reason, code, hint), builds in together.items():
+        lines.append(f"not {', '.join(builds)}: {reason} ({code})")
+        if hint and hint != data["hint"]:
+            lines.append(f"  hint: {hint}")
+    return lines
+
+
+def _gates(gates: Sequence[Data]) -> list[str]:
+    """Return a line for each build with every gate it met, in order."""
+    lines: dict[str, list[str]] = {}
+    for gate in gates:
+        because = f" ({gate['reason']})" if gate["reason"] else ""
+        lines.setdefault(gate["build"], []).append(f"{gate['gate']} {gate['outcome']}{because}")
+    return [f"gates of {build}: {', '.join(met)}" for build, met in lines.items()]
 
 
 def render_devices(data: Data) -> str:

@@ -103,10 +103,10 @@ CODES: dict[str, Explanation] = {
         "`imprint setup`",
     ),
     "gpu-unavailable": Explanation(
-        "a GPU was asked for and embeddings run on the CPU; the reason is the plan's",
-        "the hint of `imprint plan`, where there is one",
+        "a GPU was asked for and cannot be used here, so the CPU is planned",
+        "none is known; `imprint config set model.device cpu` if the CPU is what you want",
     ),
-    "no-build": Explanation("no build of ONNX Runtime exists for this machine", "the hint of `imprint plan`"),
+    "no-build": Explanation("no build of ONNX Runtime exists for this machine", None),
     "model-missing": Explanation("the configured model is not on disk", "`imprint setup` installs it"),
     "model-damaged": Explanation("files of the configured model are missing or damaged", "`imprint setup --repair`"),
     "disk-low": Explanation(

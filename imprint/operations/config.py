@@ -84,8 +84,9 @@ def _changed(context: Context, name: str, written: Value | None) -> Result:
     if name in PLANNED:
         from imprint.operations.choices import choices_of
 
-        key["choices"], apply, more = choices_of(context, name)
-        warnings += more
+        offered = choices_of(context, name)
+        key["choices"], apply = offered.choices, offered.apply
+        warnings += offered.remarks
     elif name in {"model.name", "model.file"}:
         apply = "`imprint setup`"
     return Result({"keys": [key], "written": shown, "apply": apply}, tuple(warnings))

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("pydantic", "rich", "numpy", "tomlkit", "filelock", "packaging", "asyncio", "importlib.metadata", "ssl")
 PROBE = (
     "import sys; sys.path[:0] = sys.argv[1].split('|'); sys.argv[1:2] = []; from imprint_cli.app import main; main(); "
-    f"found = [name for name in {HEAVY!r} if name in sys.modules]; sys.exit(' '.join(found))"
+    f"found = [name for name in {HEAVY!r} if name in sys.modules]; sys.exit(' '.join(found) or 0)"
 )
 
 

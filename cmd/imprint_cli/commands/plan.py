@@ -14,11 +14,11 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     machine: MachineFile = None,
     verdicts: Annotated[
         str | None,
-        typer.Option("--verdicts", metavar="FILE", help="With --machine: the verdicts recorded there."),
+        typer.Option("--verdicts", metavar="FILE", help="Use the verdicts of this file instead of those recorded."),
     ] = None,
     installed: Annotated[
         str | None,
-        typer.Option("--installed", metavar="BUILD[==VERSION]", help="With --machine: the build installed there."),
+        typer.Option("--installed", metavar="BUILD[==VERSION]", help="Take this build as installed."),
     ] = None,
     device: Device = None,
     gpu_device: GpuDevice = None,
@@ -37,10 +37,9 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Decide which ONNX Runtime belongs here and say why; change nothing."""
+    from imprint.operations.context import Context
     from imprint.operations.plan import PlanOptions
     from imprint.operations.plan import plan as decide_here
-
-    from imprint.operations.context import Context
     from imprint_cli.render import render_plan
 
     context = Context.of_process(flags(device=device, gpu_device=gpu_device))

@@ -1,0 +1,81 @@
+"""`imprint setup` and `imprint bootstrap`."""
+
+from typing import Annotated
+
+import typer
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Device, GpuDevice, RequireGpu, Stream, Wait, flags
+
+RetryGpu = Annotated[
+    bool, typer.Option("--retry-gpu", help="Forget failed checks, so that a GPU build is tried again.")
+]
+Repair = Annotated[bool, typer.Option("--repair", help="Build the runtime anew even if it looks right.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Use no network, only the cache and --find-links.")]
+FindLinks = Annotated[str | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from a folder.")]
+IndexUrl = Annotated[str | None, typer.Option("--index-url", metavar="URL", help="Take packages from this index.")]
+
+
+def setup(  # noqa: PLR0913 - a command's options are its arguments
+    *,
+    device: Device = None,
+    gpu_device: GpuDevice = None,
+    require_gpu: RequireGpu = False,
+    retry_gpu: RetryGpu = False,
+    repair: Repair = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Never ask; go ahead.")] = False,
+    non_interactive: Annotated[bool, typer.Option("--non-interactive", help="The same as --yes.")] = False,
+    offline: Offline = False,
+    find_links: FindLinks = None,
+    index_url: IndexUrl = None,
+    wait: Wait = 60.0,
+    json: Stream = False,
+) -> Answer:
+    """Put the right ONNX Runtime and the model here, check them, and say what embeddings run on and why."""
+    from imprint_cli.provision import ask, provision
+
+    return provision(
+        flags(device=device, gpu_device=gpu_device),
+        as_json=json,
+        command="imprint setup",
+        require_gpu=require_gpu,
+        retry_gpu=retry_gpu,
+        repair=repair,
+        dry_run=dry_run,
+        offline=offline,
+        find_links=find_links,
+        index_url=index_url,
+        wait_seconds=wait,
+        confirm=None if yes or non_interactive else ask,
+    )
+
+
+def bootstrap(  # noqa: PLR0913 - as above
+    *,
+    device: Device = None,
+    gpu_device: GpuDevice = None,
+    require_gpu: RequireGpu = False,
+    retry_gpu: RetryGpu = False,
+    repair: Repair = False,
+    offline: Offline = False,
+    find_links: FindLinks = None,
+    index_url: IndexUrl = None,
+    wait: Wait = 60.0,
+    json: Stream = False,
+) -> Answer:
+    """Do the provisioning part of setup, never asking; this is what the queue runs."""
+    from imprint_cli.provision import provision
+
+    return provision(
+        flags(device=device, gpu_device=gpu_device),
+        as_json=json,
+        command="imprint bootstrap",
+        require_gpu=require_gpu,
+        retry_gpu=retry_gpu,
+        repair=repair,
+        offline=offline,
+        find_links=find_links,
+        index_url=index_url,
+        wait_seconds=wait,
+    )

@@ -1,0 +1,54 @@
+"""`devices`: for each GPU which builds run on it and how, or why none does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import load_builds
+from imprint.operations.result import Result
+from imprint.operations.status import remarks_of
+from imprint.planning.devices import DeviceReport
+from imprint.planning.devices import devices as report_devices
+from imprint.planning.model import Request
+from imprint.planning.rule import decide
+from imprint.probing.host import RealHost
+from imprint.probing.survey import survey
+from imprint.runtime.target import current_target
+from imprint.state.files import Damage
+
+
+def devices(context: Context) -> Result:
+    """Return every NVIDIA GPU that a process here can use; when there is none, `code` and `reason` say why.
+
+    Raises StateError for state that cannot be read.
+    """
+    findings: list[Damage] = []
+    current_target(context.home, findings)
+    machine = survey(RealHost(context.environ))
+    builds = load_builds()
+    reports = report_devices(machine, builds)
+    why = None if reports else decide(Request(device="gpu", portable_gpu=False), machine, builds, (), None)
+    return Result(
+        {
+            "devices": [document(report) for report in reports],
+            "code": why.code if why else None,
+            "reason": why.reason if why else None,
+        },
+        tuple(remarks_of(findings)),
+    )
+
+
+def document(report: DeviceReport) -> dict[str, Any]:
+    """Return the JSON form of one GPU."""
+    gpu = report.gpu
+    return {
+        "index": gpu.index,
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "compute_capability": gpu.compute_capability,
+        "memory_mib": gpu.memory_mib,
+        "builds": [{"build": build.build, "how": build.how} for build in report.builds],
+        "code": report.code,
+        "reason": report.reason,
+    }
