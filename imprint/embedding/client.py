@@ -1,0 +1,349 @@
+"""Runs the embedding worker in a target and streams texts through it, from the tool's side, where there is no numpy.
+
+Two threads move bytes: one feeds texts, one reads answers; both wait when the other side is behind, so neither the
+input nor the output is ever held whole. A worker that crashes, hangs or runs out of memory becomes an ImprintError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from imprint.embedding.worker import frames
+from imprint.errors import ImprintError
+
+BOOT = (
+    "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
+    " sys.modules['worker'] = package; from worker.main import main; main()"
+)
+"""Starts the worker as a package of its own, so that the target sees nothing else of the tool's environment."""
+
+_FOLDER = Path(__file__).resolve().parent / "worker"
+_FRAME_TEXTS = 256
+_FRAME_BYTES = 256 * 1024
+_POLL_SECONDS = 0.5
+
+START_SECONDS = 300.0
+"""The first session on a GPU can take minutes; loading on a CPU takes a fraction of a second."""
+
+SILENT_SECONDS = 300.0
+"""A worker that has work and says nothing for this long hangs: one batch takes well under a second on a CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to run a worker. `rows` is `raw` (float32, little-endian), `jsonl` or `text`; `device` is `cpu` or `gpu`.
+
+    `gpu_uuid` is the one GPU the worker may see. Token limits count special tokens; batches count padding too.
+    """
+
+    python: Path
+    model: Path
+    tokenizer: Path
+    dims: int
+    rows: str = "raw"
+    device: str = "cpu"
+    gpu_uuid: str | None = None
+    threads: int = 1
+    max_tokens: int = 256
+    batch_tokens: int = 256
+    gpu_batch_tokens: int = 16384
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    start_seconds: float = START_SECONDS
+    silent_seconds: float = SILENT_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a worker that is ready says: the provider in use (not the one asked for) and ONNX Runtime's version."""
+
+    provider: str
+    version: str
+    pid: int
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the model truly runs on a GPU."""
+        return self.provider != "CPUExecutionProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The next `count` rows in the order of the texts, encoded as the settings say."""
+
+    count: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many texts have been embedded so far; their rows follow later."""
+
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end of a run: texts, how many of them were cut, tokens, tokens with padding, peak memory of the worker."""
+
+    texts: int
+    truncated: int
+    tokens: int
+    padded: int
+    peak_bytes: int | None
+
+
+class Worker:
+    """One worker process for one run; a context manager that ends it on the way out, whatever happens."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._answers: queue.Queue[tuple[bytes, bytes] | Exception | None] = queue.Queue(maxsize=4)
+        self._feeder = _Feeder()
+        self._talk: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            _end(self._process)
+        while self._reader is not None and self._reader.is_alive():
+            # It may wait for room in the queue; nobody wants these answers any more.
+            with contextlib.suppress(queue.Empty):
+                self._answers.get(timeout=0.01)
+        if self._process is not None and self._process.stdout is not None:
+            self._process.stdout.close()
+        self._talk.close()
+
+    def start(self) -> Hello:
+        """Start the process and wait until the model is loaded. Raises ImprintError that says what failed."""
+        settings = self._settings
+        try:
+            self._process = subprocess.Popen(
+                worker_arguments(settings),
+                env=worker_environment(settings),
+                cwd=settings.model.parent,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._talk,
+            )
+        except OSError as error:
+            raise ImprintError(
+                f"the runtime's interpreter cannot be started: {settings.python}: {error.strerror}",
+                hint="run `imprint setup`",
+                code="target-incomplete",
+            ) from error
+        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+        kind, payload = self._next(settings.start_seconds)
+        if kind != frames.HELLO:
+            raise ImprintError("the embedding worker did not introduce itself", code="worker-failed")
+        return Hello(**json.loads(payload))
+
+    def embed(self, texts: Iterable[bytes]) -> Iterator[Rows | Progress | Done]:
+        """Yield rows in the order of `texts` (UTF-8), now and then progress, and Done at the end.
+
+        `texts` is iterated in another thread; what it raises is raised here. Raises ImprintError with code
+        `worker-crashed`, `worker-killed`, `worker-hung`, `out-of-memory`, `bad-vector` or `worker-failed`.
+        """
+        if self._process is None or self._process.stdin is None:
+            raise ImprintError("the embedding worker was not started", code="worker-failed")
+        self._feeder.start(texts, self._process.stdin)
+        while True:
+            kind, payload = self._next(self._settings.silent_seconds)
+            if kind == frames.ROWS:
+                yield Rows(*frames.unpack_rows(payload))
+            elif kind == frames.PROGRESS:
+                yield Progress(json.loads(payload)["done"])
+            elif kind == frames.DONE:
+                yield Done(**json.loads(payload))
+                return
+
+    def _next(self, patience: float) -> tuple[bytes, bytes]:
+        waited_since = time.monotonic()
+        while True:
+            try:
+                answer = self._answers.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                if self._feeder.waits_for_source:
+                    waited_since = time.monotonic()  # the worker has nothing to do yet
+                if time.monotonic() - waited_since > patience:
+                    raise ImprintError(
+                        f"the embedding worker gave no sign of life for {patience:.0f} seconds and was ended",
+                        hint="run `imprint check` to see whether the runtime works",
+                        code="worker-hung",
+                    ) from None
+                continue
+            if self._feeder.error is not None and not isinstance(answer, tuple):
+                raise self._feeder.error
+            if not isinstance(answer, tuple):
+                raise self._death(answer)
+            if answer[0] == frames.FAILURE:
+                raise failure_of(json.loads(answer[1]))
+            return answer
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        stream = process.stdout
+        try:
+            while stream is not None and (frame := frames.read_frame(stream)) is not None:
+                self._answers.put(frame)
+            self._answers.put(None)
+        except (OSError, ValueError, frames.ProtocolError) as error:
+            self._answers.put(error)
+
+    def _death(self, error: Exception | None) -> ImprintError:
+        if self._process is None:
+            return ImprintError("the embedding worker was not started", code="worker-failed")
+        try:
+            returncode = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return ImprintError(f"the embedding worker broke off: {error}", code="worker-failed")
+        self._talk.seek(0, os.SEEK_END)
+        self._talk.seek(max(0, self._talk.tell() - 4096))
+        return death_of(returncode, self._talk.read().decode("utf-8", "replace"))
+
+
+class _Feeder:
+    """Writes texts to a worker from a thread of its own; `error` is what the source of the texts raised."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.waits_for_source = False
+
+    def start(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
+        threading.Thread(target=self._feed, args=(texts, stream), daemon=True).start()
+
+    def _feed(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
+        # A worker that is gone is noticed by whoever reads its answers.
+        with contextlib.suppress(OSError), stream:
+            for payload in self._payloads(texts):
+                frames.write_frame(stream, frames.TEXTS, payload)
+            if self.error is None:
+                frames.write_frame(stream, frames.END)
+
+    def _payloads(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        batch: list[bytes] = []
+        size = 0
+        for text in self._guarded(texts):
+            if batch and (len(batch) == _FRAME_TEXTS or size + len(text) > _FRAME_BYTES):
+                yield frames.pack_texts(batch)
+                batch, size = [], 0
+            batch.append(text)
+            size += len(text)
+        if batch and self.error is None:
+            yield frames.pack_texts(batch)
+
+    def _guarded(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        try:
+            source = iter(texts)
+            while True:
+                self.waits_for_source = True
+                text = next(source, None)
+                self.waits_for_source = False
+                if text is None:
+                    return
+                yield text
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # raised again where the rows are read
+            self.error = error
+            self.waits_for_source = False
+
+
+def worker_arguments(settings: Settings) -> list[str]:
+    """Return the command line of a worker: the target's interpreter, isolated, with our settings as one argument."""
+    told = {
+        "model": os.fspath(settings.model),
+        "tokenizer": os.fspath(settings.tokenizer),
+        "dims": settings.dims,
+        "rows": settings.rows,
+        "device": settings.device,
+        "threads": settings.threads,
+        "max_tokens": settings.max_tokens,
+        "batch_tokens": settings.batch_tokens,
+        "gpu_batch_tokens": settings.gpu_batch_tokens,
+    }
+    return [os.fspath(settings.python), "-I", "-c", BOOT, os.fspath(_FOLDER), json.dumps(told)]
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """Return the environment of a worker: ours, one thread for each library, and the planned GPU alone."""
+    environ = dict(settings.environ)
+    environ |= {
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        # Large blocks go back to the system when they are freed; without it glibc keeps what loading the model took.
+        "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
+        "MALLOC_ARENA_MAX": "1",
+    }
+    if settings.gpu_uuid is not None:
+        environ |= {"CUDA_VISIBLE_DEVICES": settings.gpu_uuid, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    elif settings.device == "cpu":
+        environ["CUDA_VISIBLE_DEVICES"] = ""
+    return environ
+
+
+def failure_of(facts: Mapping[str, Any]) -> ImprintError:
+    """Return the error that a worker's FAILURE amounts to."""
+    hints = {
+        "target-incomplete": "run `imprint setup --repair`",
+        "model-unusable": "run `imprint setup --repair`, which checks the model's files",
+        "out-of-memory": "lower `model.batch_tokens` or `model.threads`, or free some memory",
+        "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
+    }
+    code = str(facts.get("code", "worker-failed"))
+    return ImprintError(f"embedding failed: {facts.get('message')}", hint=hints.get(code), code=code)
+
+
+def death_of(returncode: int, talk: str) -> ImprintError:
+    """Return the error that a worker's end without an answer amounts to; `talk` is the end of its stderr."""
+    lines = [line.strip() for line in talk.splitlines() if line.strip()]
+    last = f": {lines[-1][:300]}" if lines else ""
+    if returncode == -getattr(signal, "SIGKILL", 9):
+        return ImprintError(
+            "the embedding worker was killed (SIGKILL), most likely because memory ran out",
+            hint="free some memory, or lower `model.threads` and `model.batch_tokens`",
+            code="worker-killed",
+        )
+    if returncode < 0 or returncode in {0xC0000005, 0xC00000FD, 0xC0000409}:
+        try:
+            name = signal.Signals(-returncode).name
+        except ValueError:
+            name = f"exit status {returncode:#x}" if returncode > 0 else f"signal {-returncode}"
+        return ImprintError(
+            f"the embedding worker crashed ({name}){last}",
+            hint="run `imprint check` to see whether the runtime works",
+            code="worker-crashed",
+        )
+    return ImprintError(
+        f"the embedding worker ended early (exit status {returncode}){last}",
+        hint="run `imprint setup --repair`",
+        code="worker-failed",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # One that is done needs a moment to leave by itself; any other is not worth waiting for.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=0.2)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
