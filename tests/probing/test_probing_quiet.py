@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from imprint.probing.host import RealHost
+from imprint.probing.survey import survey
+
 CODE = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
     "from imprint.probing.host import RealHost\n"
@@ -46,3 +49,13 @@ def test_without_hardware_no_driver_file_is_opened(tmp_path: Path) -> None:
     forbidden = re.compile(r"/proc/driver|/sys/class/drm|/sys/bus/pci|\"/dev/|libcuda|libnvidia|nvcuda|libvulkan")
     assert [call for call in calls if forbidden.search(call) and "/dev/null" not in call] == []
     assert [call for call in calls if re.search(r"\b(clone|clone3|fork|vfork)\(", call)] == []
+
+
+def test_a_real_interpreter_describes_itself_the_same_from_outside(tmp_path: Path) -> None:
+    """The child's answer about this interpreter is the one it gives in this process, through a link as well."""
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+    here = survey(RealHost(), hardware=False)
+    for path in (Path(sys.executable), link):
+        there = survey(RealHost(), python=path, hardware=False)
+        assert (there.python, there.platform) == (here.python, here.platform)
