@@ -110,8 +110,9 @@ def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examin
         provider = next((path for name in _PROVIDERS if (path := target / _CAPI / name).exists()), None)
         library = binaries.read_library(provider) if provider else binaries.Library((), (), ())
         covered = coverage.judge(library.code)
-        checked = cross_check and provider is not None and provider.suffix == ".so"
-        unreadable = checked and not compare_with_cuobjdump(uv, provider, library, Path(scratch))
+        unreadable = False
+        if cross_check and provider and provider.suffix == ".so":
+            unreadable = not compare_with_cuobjdump(uv, provider, library, Path(scratch))
         links = coverage.cuda_libraries(library.needed)
         supplied = {path.name for path in target.rglob("*") if path.is_file()}
         installed = recorded_bytes(target)

@@ -119,7 +119,7 @@ def resolve(uv: str, lock: Lock, folder: Path, spot: Spot | None) -> list[Wheel]
     extra = {"MACOSX_DEPLOYMENT_TARGET": spot.macos} if spot and spot.macos else {}
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch, "pylock.toml")
-        done = run_uv(uv, [*arguments, "--output-file", str(output), str(source)], cwd=folder, extra=extra)
+        done = run_uv(uv, [*arguments, "--output-file", str(output), source.name], cwd=folder, extra=extra)
         if done.returncode != 0:
             raise UvError(f"{lock.name}.txt does not resolve:\n{done.stderr.strip()}")
         document = tomllib.loads(output.read_text(encoding="utf-8"))
