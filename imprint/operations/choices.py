@@ -7,16 +7,13 @@ from typing import Any
 
 from imprint.errors import ImprintError
 from imprint.operations.context import Context
-from imprint.operations.planning_inputs import load_builds
+from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark
 from imprint.operations.status import remarks_of
 from imprint.planning.choices import Choice, device_choices, gpu_device_choices
-from imprint.planning.model import Installed, Request
-from imprint.planning.rule import decide
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.target import current_target
-from imprint.state import config, verdicts
 from imprint.state.files import Damage
 
 
@@ -34,25 +31,15 @@ def choices_of(context: Context, key: str) -> Offered:
     findings: list[Damage] = []
     try:
         target = current_target(context.home, findings)
-        recorded, damaged = verdicts.load(context.home)
-        settings = config.load(context.home, context.environ, context.flags)
-        machine = survey(RealHost(context.environ))
+        inputs = gather(context, target, findings=findings, machine=survey(RealHost(context.environ)))
     except ImprintError as error:
         return Offered([], "`imprint setup`", (Remark.of(error),))
-    builds = load_builds()
-    installed = Installed(target.build, target.version) if target is not None and target.build is not None else None
-    request = Request(
-        settings.text("model.device"),
-        settings.text("model.gpu_device"),
-        settings.get("runtime.portable_gpu").value is not False,
-    )
     offer = device_choices if key == "model.device" else gpu_device_choices
-    offered = offer(request, machine, builds, recorded, installed)
-    pending = decide(request, machine, builds, recorded, installed).pending
+    offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
     return Offered(
         [document(choice) for choice in offered],
-        "`imprint setup`" if pending else "restart what runs; the installed build stays",
-        tuple(remarks_of([*findings, *damaged])),
+        "`imprint setup`" if inputs.plan.pending else "restart what runs; the installed build stays",
+        tuple(remarks_of(findings)),
     )
 
 

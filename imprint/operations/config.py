@@ -38,8 +38,12 @@ def config_path(context: Context) -> Result:
 def set_key(context: Context, name: str, text: str) -> Result:
     """Write one key; return it with its choices on this machine, what was written and how to apply it.
 
-    Warns where an environment variable overrides what was written.
+    Warns where an environment variable overrides what was written. Raises InvalidValueError, StateError, BusyError.
     """
+    if name == "model.name":
+        from imprint.embedding.models import load_catalogue
+
+        load_catalogue().model(text)
     written = config.set_value(context.home, name, text)
     return _changed(context, name, written)
 

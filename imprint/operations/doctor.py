@@ -121,7 +121,9 @@ def gather(context: Context, *, deep: bool = False) -> Facts:
     gathering.attempt("verdicts", lambda: _verdicts(context, damages))
     inputs = gathering.attempt("plan", lambda: planning_inputs.gather(context, target))
     plan = inputs.plan if inputs else None
-    model = gathering.attempt("model", lambda: _model(context, loaded.text("model.name"))) if loaded else None
+    model = (
+        gathering.attempt("model", lambda: _model(context, loaded.text("model.name"), deep=deep)) if loaded else None
+    )
     return Facts(
         home=str(context.home.root),
         home_error=_home_error(context.home.root),
@@ -166,10 +168,13 @@ def _runs_on(inputs: planning_inputs.Inputs | None, target: Target | None) -> st
     return str(status_data(inputs.plan, target, proved=inputs.proved, damage=damage_of(target))["runs_on"])
 
 
-def _model(context: Context, name: str) -> str | None:
-    from imprint.embedding.models import model_files
+def _model(context: Context, name: str, *, deep: bool) -> str:
+    from imprint.embedding.models import flaws, load_catalogue, model_files
 
     model_files(context.home, name)
+    wrong = flaws(context.home, load_catalogue().model(name), deep=True) if deep else []
+    if wrong:
+        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="`imprint setup`", code="model-damaged")
     return name
 
 

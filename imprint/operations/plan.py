@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from imprint.errors import UsageError
 from imprint.operations.context import Context
-from imprint.operations.planning_inputs import gather, load_builds
+from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, load_builds, parse_document
 from imprint.operations.result import Remark, Result
-from imprint.operations.status import remarks_of
-from imprint.planning.builds import BuildTable
-from imprint.planning.explain import explain
 from imprint.planning.fingerprints import complete_verdict
-from imprint.planning.model import Installed, Machine, Python, Request, Verdict
+from imprint.planning.model import Installed, Machine, Plan, Python, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_to_json
-from imprint.runtime.target import current_target
-from imprint.state import config
 from imprint.state.files import Damage
 
 T = TypeVar("T")
@@ -37,8 +30,8 @@ _PYTHON = re.compile(r"(\d{1,2})\.(\d{1,3})(\.\d+\S*?)?(t?)")
 class PlanOptions:
     """What to plan for. `machine` and `verdicts` are paths, `machine` also `-` for what `stdin` gives.
 
-    With `machine` nothing local is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
-    known here, or stand in for it.
+    With `machine` no local state is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
+    known, or stand in for it.
     """
 
     machine: str | None = None
@@ -49,111 +42,100 @@ class PlanOptions:
     stdin: Callable[[], bytes] = lambda: sys.stdin.buffer.read(LONGEST + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    request: Request
-    machine: Machine
-    builds: BuildTable
-    verdicts: tuple[Verdict, ...]
-    installed: Installed | None
-    warnings: tuple[Remark, ...] = ()
-
-
 def plan(context: Context, options: PlanOptions) -> Result:
     """Return the plan document, with `gates` when asked to explain. Raises UsageError for a document that is none.
 
-    Raises what reading configuration and state raises, unless another machine is planned for.
+    Raises what reading configuration and state raises; state is not read when another machine is planned for.
     """
-    question = _elsewhere(context, options) if options.machine is not None else _here(context)
-    question = _replaced(question, options)
-    decided = decide(question.request, question.machine, question.builds, question.verdicts, question.installed)
-    data = plan_to_json(decided)
+    warnings: tuple[Remark, ...] = ()
+    if options.machine is not None:
+        inputs = _elsewhere(context, options)
+    else:
+        inputs, warnings = _here(context)
+        inputs = _replaced(inputs, options)
+    data = plan_to_json(inputs.plan)
     if options.explain:
+        from imprint.planning.explain import explain
+
         data["gates"] = [
             {"build": build.build, "version": build.version, **asdict(gate)}
-            for build in explain(question.request, question.machine, question.builds, question.verdicts)
+            for build in explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts)
             for gate in build.gates
         ]
-    return Result(data, question.warnings)
+    return Result(data, warnings)
 
 
-def _here(context: Context) -> _Question:
+def _here(context: Context) -> tuple[Inputs, tuple[Remark, ...]]:
+    from imprint.runtime.target import current_target
+
     findings: list[Damage] = []
     target = current_target(context.home, findings)
-    inputs = gather(context, target, findings=findings)
-    return _Question(
-        inputs.request,
-        inputs.machine,
-        inputs.builds,
-        inputs.verdicts,
-        inputs.plan.installed,
-        tuple(remarks_of(findings)),
-    )
+    inputs = gather(context, target, findings=findings, to_record=False)
+    return inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
 
 
-def _elsewhere(context: Context, options: PlanOptions) -> _Question:
-    settings = config.merge({}, context.environ, context.flags, context.home.config)
-    request = Request(
-        settings.text("model.device"),
-        settings.text("model.gpu_device"),
-        settings.get("runtime.portable_gpu").value is not False,
-    )
+def _elsewhere(context: Context, options: PlanOptions) -> Inputs:
     machine = read_machine(options.machine or "-", options.stdin)
-    return _Question(request, machine, load_builds(), (), None)
-
-
-def _replaced(question: _Question, options: PlanOptions) -> _Question:
     if options.python is not None:
-        python = parse_python_option(options.python)
-        question = replace(question, machine=replace(question.machine, python=python))
+        machine = replace(machine, python=parse_python_option(options.python))
+    verdicts = read_verdicts(options.verdicts) if options.verdicts is not None else ()
+    installed = parse_installed(options.installed) if options.installed is not None else None
+    return gather_what_if(context, machine, verdicts=verdicts, installed=installed)
+
+
+def _replaced(inputs: Inputs, options: PlanOptions) -> Inputs:
+    """Return the inputs of this machine with what the options replace, and the plan that follows."""
+    if options.python is None and options.installed is None and options.verdicts is None:
+        return inputs
+    machine, installed, verdicts, builds = inputs.machine, inputs.installed, inputs.verdicts, inputs.builds
+    if options.python is not None:
+        machine = replace(machine, python=parse_python_option(options.python))
     if options.installed is not None:
-        question = replace(question, installed=parse_installed(options.installed, question.builds))
+        installed = parse_installed(options.installed)
     if options.verdicts is not None:
-        name = options.verdicts
-        given = _named(name, lambda: partial_verdicts_from_json(read_document(name)))
-        completed = tuple(
-            complete_verdict(verdict, fields, question.machine, question.builds, question.request)
-            for verdict, fields in given
+        builds = load_builds()
+        verdicts = tuple(
+            complete_verdict(verdict, given, machine, builds, inputs.request)
+            for verdict, given in read_verdicts(options.verdicts)
         )
-        question = replace(question, verdicts=completed)
-    return question
+    decided: Plan = decide(inputs.request, machine, builds, verdicts, installed)
+    return Inputs(decided, inputs.request, machine, builds, verdicts, proved=False, installed=installed)
 
 
 def read_machine(name: str, stdin: Callable[[], bytes]) -> Machine:
     """Return the machine of a document, bare or in an envelope; `-` reads `stdin`. Raises UsageError with the file."""
-    obj = parse_document(stdin(), "standard input") if name == "-" else read_document(name)
-    return _named("standard input" if name == "-" else name, lambda: machine_from_json(obj))
+    if name == "-":
+        return _read("standard input", stdin(), machine_from_json)
+    return _read(name, _content(name), machine_from_json)
 
 
-def _named(name: str, read: Callable[[], T]) -> T:
+def read_verdicts(name: str) -> tuple[tuple[Verdict, frozenset[str]], ...]:
+    """Return the verdicts of a document, each with the fingerprint fields it names. Raises UsageError with the file."""
+    return _read(name, _content(name), partial_verdicts_from_json)
+
+
+def _content(name: str) -> bytes:
     try:
-        return read()
-    except UsageError as error:
-        if error.message.startswith(name):
-            raise
-        raise UsageError(f"{name}: {error.message}", hint=error.hint or "docs/json.md shows the document") from None
-
-
-def read_document(name: str) -> object:
-    """Return the JSON of a file. Raises UsageError where it cannot be read or is no JSON."""
-    try:
-        with Path(name).open("rb") as file:
-            raw = file.read(LONGEST + 1)
+        with open(name, "rb") as file:  # noqa: PTH123 - pathlib only adds time
+            return file.read(LONGEST + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{name} cannot be read: {why}", hint="name a file that `imprint machine` wrote") from None
-    return parse_document(raw, name)
+        raise UsageError(f"{name} cannot be read: {why}", hint="name a file that exists, or `-`") from None
 
 
-def parse_document(raw: bytes, name: str) -> object:
-    """Return the JSON in bytes. Raises UsageError that names where they came from."""
-    hint = "`imprint machine > FILE` writes such a document"
+def _read(source: str, raw: bytes, parse: Callable[[object], T]) -> T:
+    hint = "docs/json.md shows the document; `imprint machine` writes one"
     if len(raw) > LONGEST:
-        raise UsageError(f"{name} is too large for such a document", hint=hint)
+        raise UsageError(f"{source} is too large for such a document", hint=hint)
     try:
-        return json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{name} is not JSON: {str(error)[:120]}", hint=hint) from None
+        obj = parse_document(raw.decode("utf-8-sig"), source)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{source} is not UTF-8 (line {line})", hint=hint) from None
+    try:
+        return parse(obj)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error.message}", hint=error.hint or hint) from None
 
 
 def parse_python_option(text: str) -> Python:
@@ -165,9 +147,10 @@ def parse_python_option(text: str) -> Python:
     return Python(f"{major}.{minor}{rest or ''}", f"cp{major}{minor}{free}")
 
 
-def parse_installed(text: str, builds: BuildTable) -> Installed:
+def parse_installed(text: str) -> Installed:
     """Return the installed build that `cuda12` or `cuda12==1.26.0` stands for. Raises UsageError for an unknown one."""
     name, separator, version = text.partition("==")
+    builds = load_builds(digests=False)
     if builds.find(name.strip()) is None:
         known = ", ".join(build.name for build in builds.builds)
         raise UsageError(f"`{name}` is no build", hint=f"the builds are {known}")

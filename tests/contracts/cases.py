@@ -94,6 +94,7 @@ CASES: tuple[Case, ...] = (
     failure("config", "set", "server.port", "9000", code=3, error="state-unreadable", files=BROKEN_CONFIG),
     refusal("config", "set", "model.device", "cuda", error="invalid-value"),
     refusal("config", "set", "model.threads", "-1", error="invalid-value"),
+    refusal("config", "set", "model.name", "nonesuch", error="invalid-value"),
     refusal("config", "set", "model.device"),
     success("config", "unset", "model.device", shape="config unset", files={"config.toml": b'[model]\ndevice="gpu"\n'}),
     success("config", "unset", "model.device", shape="config unset"),
