@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from imprint import resources
+from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
+from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of, status_data
-from imprint.planning.fingerprints import fingerprint_of
-from imprint.planning.model import Installed, Machine, Plan, Verdict
+from imprint.planning.model import Installed, Machine, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.runtime import generations, prune
 from imprint.runtime.check import CheckResult, run_check
@@ -22,10 +23,10 @@ from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.prune import Pruned
-from imprint.runtime.recipe import Recipe, pins_of, recipe_for
+from imprint.runtime.recipe import Recipe, own_interpreter, pins_of, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
-from imprint.state import files, mutex, verdicts
+from imprint.state import config, files, mutex
 from imprint.state.files import Damage
 
 
@@ -33,8 +34,8 @@ from imprint.state.files import Damage
 class SetupOptions:
     """How to set up. The device and the model are configuration, and come with the context's flags.
 
-    `confirm` is asked before a download of more than `CONFIRM_ABOVE` bytes; None asks nobody. `wait_seconds` is for
-    the mutex, 0 fails at once.
+    `confirm` is asked before a download of more than `CONFIRM_ABOVE` bytes; None asks nobody. `wait_seconds` is for the
+    mutex, 0 fails at once.
     """
 
     require_gpu: bool = False
@@ -50,6 +51,7 @@ class SetupOptions:
 
 
 CONFIRM_ABOVE = 100 * 10**6
+"""Bytes; a smaller download is not worth a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Seams:
     machine: Machine | None = None
     check: generations.Check = run_check
     lock_path: Callable[[str], Path] = resources.lock_path
+    install_model: Callable[..., object] = models.install_model
 
 
 def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = Seams()) -> Result:
@@ -114,18 +117,20 @@ class _Run:
         prune.sweep(home, read_pointer(home), unfinished_only=True)
         reached("swept")
         ended = self._provision(before)
+        pruned = Pruned()
+        damage: tuple[str, ...] = ()
         if ended.refused is not None:
-            pruned = Pruned()
+            damage = generations.damage_of(ended.target) if ended.target is not None else ()
         else:
-            pruned = self._prune(before, ended.target)
             self._provide_model()
+            pruned = self._prune(before, ended.target)
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
         return Result(
             {
                 "plan": plan_to_json(plan),
                 "check": ended.check.to_json() if ended.check is not None else None,
-                "status": status_data(plan, ended.target, proved=ended.proved),
+                "status": status_data(plan, ended.target, proved=ended.proved, damage=damage),
                 "changes": _changes(before, ended.target),
                 "freed_bytes": pruned.freed,
                 "deferred": [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred],
@@ -149,8 +154,8 @@ class _Run:
             if check is None or check.ok:
                 return ended
             if self.options.require_gpu:
-                return _Provisioned(plan, before, False, check, _as_remark(check))
-            self.warnings.append(_as_remark(check))
+                return _Provisioned(plan, before, False, check, failure_of(check))
+            self.warnings.append(failure_of(check))
             tried.add((plan.build, plan.device))
             if check.outcome == "inconclusive":
                 return self._fall_back(plan, check, before)
@@ -224,23 +229,17 @@ class _Run:
         return gather(context, target, findings=self.findings, machine=self.seams.machine, ignore_failed=ignore_failed)
 
     def _record(self, inputs: Inputs, check: CheckResult) -> None:
-        """Record what a check on a GPU proved; an inconclusive one proved nothing."""
-        if check.device is None or check.outcome == "inconclusive":
-            return
-        plan = inputs.plan
-        verdict = Verdict(
-            build=plan.build or "",
-            result="ok" if check.ok else "failed",
-            kind=check.kind,
-            time=generations.now(),
-            fingerprint=fingerprint_of(plan, None, inputs.machine, inputs.builds),
-        )
-        self.findings.extend(verdicts.record(self.context.home, verdict))
-        reached("recorded")
+        """Record what a check on a GPU proved; that of a new generation on the CPU is in its manifest."""
+        if check.device is not None:
+            self.findings.extend(record(self.context, None, inputs, check))
+            reached("recorded")
 
     def _confirm(self, plan: Plan) -> None:
         confirm = self.options.confirm
-        if confirm is None or (plan.download_bytes or 0) <= CONFIRM_ABOVE or confirm(plan):
+        # Unknown sizes: the builds for GPUs are all large, the one for the CPU is not.
+        size = plan.download_bytes
+        small = plan.device is None if size is None else size <= CONFIRM_ABOVE
+        if confirm is None or small or confirm(plan):
             return
         raise ImprintError("nothing was changed: the download was declined", code="declined")
 
@@ -258,7 +257,16 @@ class _Run:
         return prune.prune(home, uv, keep_previous=differs and before is not None and not generations.damage_of(before))
 
     def _provide_model(self) -> None:
-        """Install the default model when it is not there yet."""
+        """Install the configured model when it is not there, or not whole."""
+        home = self.context.home
+
+        def installer(lock: Path, folder: Path) -> None:
+            uv = find_uv(home, self.context.environ, self.sources)
+            uv.install([lock], python=own_interpreter(), folder=folder)
+
+        name = config.load(home, self.context.environ, self.context.flags).text("model.name")
+        self.seams.install_model(home, name, installer=installer, on_event=self.on_event, deep=self.options.repair)
+        reached("model-installed")
 
 
 def _sources(options: SetupOptions) -> Sources:
@@ -277,28 +285,10 @@ def _refusal(plan: Plan, options: SetupOptions) -> Remark | None:
     return None
 
 
-def _as_remark(check: CheckResult) -> Remark:
-    name = (check.device.name if check.device is not None else None) or "the GPU"
-    if check.outcome == "inconclusive":
-        return Remark(
-            "check-inconclusive",
-            f"the check on {name} proved nothing: {check.detail}",
-            "run `imprint setup` again when the GPU is free",
-        )
-    return Remark(
-        "check-failed",
-        f"the check on {name} failed ({check.kind}): {check.detail}",
-        "mend the cause, then run `imprint setup --retry-gpu`",
-    )
-
-
 def _cpu_failed(check: CheckResult) -> ImprintError:
-    code = "check-inconclusive" if check.outcome == "inconclusive" else "check-failed"
-    return ImprintError(
-        f"the new runtime does not pass its check on the CPU ({check.kind}): {check.detail}",
-        hint="nothing was changed; run `imprint setup --repair`, and `imprint doctor --report` if that does not help",
-        code=code,
-    )
+    found = failure_of(check)
+    hint = "nothing was changed; run `imprint setup --repair`, and `imprint doctor --report` if that does not help"
+    return ImprintError(f"the new runtime was not used: {found.message}", hint=hint, code=found.code)
 
 
 def _as_done(plan: Plan, target: Target | None) -> Plan:

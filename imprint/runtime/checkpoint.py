@@ -14,9 +14,10 @@ NAMES = (
     "manifest-written",
     "pointer-flipped",
     "recorded",
+    "model-installed",
     "pruned",
 )
-"""Every point of `imprint setup` in the managed target, in order."""
+"""Every point of `imprint setup` in the managed target, in order; `recorded` is reached with a GPU only."""
 
 listener: Callable[[str], None] | None = None
 """Called at each point; None outside of tests."""

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imprint.errors import ImprintError, IntegrityError
@@ -59,9 +59,24 @@ def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
         faults.append(f"it holds {manifest.build} {manifest.version}")
     elif dict(manifest.locks) != dict(recipe.digests):
         faults.append("the locks have changed")
+    if manifest.check is not None and manifest.check.get("outcome") in {"failed", "crashed"}:
+        faults.append("its last check failed")
     if _series(manifest.python) != _series(recipe.python):
         faults.append(f"it was made for Python {manifest.python}, this is {recipe.python}")
     return (*faults, *damage_of(found))
+
+
+def note_check(home: Home, found: Target, result: CheckResult) -> None:
+    """Write down in its manifest what a later check of a generation proved on the CPU. The caller holds the mutex."""
+    if found.manifest is None or found.generation is None:
+        return
+    manifest = replace(found.manifest, check=_summary(result))
+    path = target.generation_folder(home, found.generation) / "manifest.json"
+    files.write_json(path, target.manifest_to_json(manifest))
+
+
+def _summary(result: CheckResult) -> dict[str, str | None]:
+    return {"outcome": result.outcome, "kind": result.kind, "provider": result.provider, "time": now()}
 
 
 def damage_of(found: Target) -> tuple[str, ...]:
@@ -133,7 +148,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
             created=now(),
             distributions={found.name: found.version or "" for found in seen.distributions},
             size=sum(found.size for found in seen.distributions),
-            check={"outcome": result.outcome, "kind": result.kind, "provider": result.provider, "time": now()},
+            check=_summary(result),
         )
         return Staged(prefix, manifest, result)
 

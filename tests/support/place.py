@@ -1,0 +1,72 @@
+"""A home of its own with twin wheels, and the whole setup on a machine with a GPU that is only described."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from imprint.operations.context import Context
+from imprint.operations.result import Result
+from imprint.operations.setup import Seams, SetupOptions, setup
+from imprint.paths import Home
+from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python
+from imprint.runtime.check import CheckResult
+from imprint.runtime.events import Event
+from imprint.runtime.recipe import own_python
+from imprint.runtime.target import current_target
+from support.twins import Twins, loaded, twin_check
+
+GPU = Gpu(0, "GPU-11111111-2222-3333-4444-555555555555", "NVIDIA L4", "8.9", 24000, 23000, False, False, "0000:01:00.0")
+MACHINE = Machine(
+    platform=Platform("linux", "x86_64", Libc("glibc", "2.36"), "12", False, False, False),
+    python=Python(own_python(), None),
+    nvidia=Nvidia("ok", "580.95.05", "580.95.05", "13.0", "/usr/lib/libcuda.so.1", None, (GPU,)),
+    other_gpus=(),
+    environment={},
+)
+
+
+def no_model(*_: object, **__: object) -> None:
+    """Stand for a model that is there."""
+
+
+class Place:
+    """A home, twin wheels, and a setup that uses them."""
+
+    def __init__(self, root: Path, twins: Twins) -> None:
+        self.home = Home(root)
+        self.twins = twins
+        self.events: list[Event] = []
+        self.checks: list[Device | None] = []
+        self.check: Callable[[Path, Device | None, Mapping[str, str]], CheckResult] = twin_check
+        self.machine = MACHINE
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_", "IMPRINT_"))
+        }
+        self.context = Context(self.home, environ)
+
+    def setup(self, device: str = "cpu", **options: Any) -> Result:  # noqa: ANN401 - SetupOptions checks them
+        """Run setup from the twin wheels alone; `options` are fields of SetupOptions."""
+        defaults: dict[str, Any] = {"offline": True, "find_links": self.twins.wheels, "wait_seconds": 0}
+        context = replace(self.context, flags={"model.device": device})
+
+        def check(python: Path, planned: Device | None, environ: Mapping[str, str]) -> CheckResult:
+            self.checks.append(planned)
+            return self.check(python, planned, environ)
+
+        seams = Seams(machine=self.machine, check=check, lock_path=self.twins.lock_path, install_model=no_model)
+        return setup(context, SetupOptions(**(defaults | options)), self.events.append, seams=seams)
+
+    @property
+    def prefix(self) -> Path:
+        """The current generation's folder."""
+        target = current_target(self.home)
+        assert target is not None
+        return target.prefix
+
+    def runs(self) -> str:
+        """Return what the current generation really loads."""
+        return loaded(self.prefix / "bin" / "python")
