@@ -41,13 +41,18 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model of the catalogue; docs/json.md says what its fields mean. `download` is the model as published."""
+    """One model of the catalogue.
+
+    `max_tokens` is what it was trained for and the default, `positions` the most it can take. `differs` says how its
+    numbers differ from the model of that name as published in float32. `download` is the file we make ours from.
+    """
 
     name: str
     title: str
     lock: str
     dims: int
     max_tokens: int
+    positions: int
     pooling: str
     normalize: bool
     query_prefix: str

@@ -1,0 +1,89 @@
+"""`imprint embed`."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from imprint_cli.answer import Answer
+from imprint_cli.options import Device, GpuDevice, Json, flags
+
+
+def embed(  # noqa: PLR0913 - a command's options are its arguments
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to embed.", show_default=False)
+    ] = None,
+    *,
+    input: Annotated[  # noqa: A002 - the option's name
+        str | None, typer.Option("--input", metavar="FILE|-", help="Read texts from a file or from standard input.")
+    ] = None,
+    input_format: Annotated[
+        str,
+        typer.Option(
+            "--input-format",
+            metavar="lines|jsonl",
+            help='A text a line (blank ones count), or a JSON string or {"text": …} a line.',
+        ),
+    ] = "lines",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to a file, whole or not at all.")
+    ] = None,
+    format: Annotated[  # noqa: A002 - the option's name
+        str, typer.Option("--format", metavar="jsonl|npy|text", help="What a vector is written as.")
+    ] = "jsonl",
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="For this run only; the configuration stays.")
+    ] = None,
+    query: Annotated[bool, typer.Option("--query", help="Embed as queries, not as passages.")] = False,
+    device: Device = None,
+    gpu_device: GpuDevice = None,
+    require_gpu: Annotated[
+        bool, typer.Option("--require-gpu", help="Exit 1 and embed nothing where it would not run on a GPU.")
+    ] = False,
+    venv: Annotated[
+        Path | None, typer.Option("--venv", metavar="PATH", help="Run in this environment, not in the managed one.")
+    ] = None,
+    json: Json = False,
+) -> Answer:
+    """Print a unit vector for each text, in order; stderr says on what it ran."""
+    import sys
+
+    from imprint.errors import UsageError
+    from imprint.operations.context import Context
+    from imprint.operations.embed import EmbedOptions
+    from imprint.operations.embed import embed as embed_texts
+    from imprint_cli.progress import Progress
+
+    if json and output is None:
+        raise UsageError("`--json` puts the answer on standard output", hint="add `--output FILE` for the vectors")
+    options = EmbedOptions(
+        texts=tuple(texts or ()),
+        input=input,
+        input_format=input_format,
+        output=output,
+        format=format,
+        query=query,
+        require_gpu=require_gpu,
+        venv=venv,
+    )
+    progress = Progress()
+    try:
+        result = embed_texts(
+            Context.of_process(flags(device=device, gpu_device=gpu_device, model=model)),
+            options,
+            progress,
+            stdin=_standard_input,
+            stdout=sys.stdout.buffer,
+        )
+    finally:
+        progress.close()
+    return Answer(result, lambda _: "")
+
+
+def _standard_input() -> IO[bytes]:
+    # Not sys.stdin: the thread that reads may still wait when the process ends, and Python would want that buffer.
+    try:
+        return open(0, "rb", closefd=False)
+    except OSError:
+        return BytesIO()

@@ -1,0 +1,127 @@
+"""Writes rows to a file or a stream: a file appears whole or not at all, an npy header is completed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from imprint.errors import ImprintError, NoSpaceError, UsageError
+
+FORMATS = {"jsonl": "jsonl", "npy": "raw", "text": "text"}
+"""Each output format and how its rows are encoded."""
+
+_NPY_HEAD = 128
+
+
+class Output:
+    """Takes encoded rows. A context manager: what was written counts only after `finish`.
+
+    `path` None writes to `stream`. A regular file is written beside its place and renamed over it at the end; a
+    device or a pipe is written to directly. npy rows that cannot be rewound wait in a temporary file.
+    """
+
+    def __init__(self, path: Path | None, stream: IO[bytes], form: str, dims: int) -> None:
+        self._path = None if path is None else Path(os.path.realpath(path))
+        self._stream = stream
+        self._npy = form == "npy"
+        self._dims = dims
+        self._file: IO[bytes] | None = None
+        self._unfinished: Path | None = None
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except OSError as error:
+            raise self._error(error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            if self._file is not None and self._file is not self._stream:
+                self._file.close()
+        if self._unfinished is not None:
+            self._unfinished.unlink(missing_ok=True)
+
+    def write(self, count: int, data: bytes) -> None:
+        """Add `count` encoded rows. Raises NoSpaceError, ImprintError (`output-not-writable`), BrokenPipeError."""
+        if self._file is None:
+            raise ValueError("the output is not open")
+        try:
+            self._file.write(data)
+            if self._file is self._stream:
+                self._file.flush()
+        except OSError as error:
+            raise self._error(error) from error
+        self._rows += count
+
+    def finish(self) -> None:
+        """Complete the output and put it in its place. Raises as `write` does."""
+        if self._file is None:
+            raise ValueError("the output is not open")
+        try:
+            self._complete(self._file)
+        except OSError as error:
+            raise self._error(error) from error
+
+    def _open(self) -> None:
+        direct = self._stream
+        if self._path is not None:
+            if self._path.is_dir():
+                raise UsageError(f"`{self._path}` is a folder; `--output` names a file")
+            if not self._path.parent.is_dir():
+                raise UsageError(f"the folder of `{self._path}` does not exist")
+            if not self._path.exists() or stat.S_ISREG(self._path.stat().st_mode):
+                beside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
+                self._file = beside.open("xb")
+                self._unfinished = beside
+            else:
+                direct = self._path.open("wb")
+                self._stream = direct
+        if self._file is None:
+            self._file = tempfile.TemporaryFile() if self._npy else direct  # noqa: SIM115 - closed in __exit__
+        if self._npy:
+            self._file.write(npy_head(0, self._dims))
+
+    def _complete(self, file: IO[bytes]) -> None:
+        if self._npy:
+            file.seek(0)
+            file.write(npy_head(self._rows, self._dims))
+        file.flush()
+        if self._unfinished is not None and self._path is not None:
+            os.fsync(file.fileno())
+            file.close()
+            self._unfinished.replace(self._path)
+            self._unfinished = None
+        elif file is not self._stream:
+            file.seek(0)
+            shutil.copyfileobj(file, self._stream)
+            self._stream.flush()
+
+    def _error(self, error: OSError) -> Exception:
+        if isinstance(error, BrokenPipeError):
+            return error
+        where = f"`{self._path}`" if self._path is not None else "standard output"
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return NoSpaceError(f"no space left to write {where}", hint="free some space there, then run it again")
+        return ImprintError(f"{where} cannot be written: {error.strerror}", code="output-not-writable")
+
+
+def npy_head(rows: int, dims: int) -> bytes:
+    """Return the 128-byte head of an .npy file (format 1.0) of float32, little-endian, C order, [rows, dims].
+
+    Source: NEP 1. The length is fixed, so that the head of a file of unknown length can be written again at the end.
+    """
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dims}), }}"
+    start = b"\x93NUMPY\x01\x00" + (_NPY_HEAD - 10).to_bytes(2, "little")
+    return start + text.encode("ascii").ljust(_NPY_HEAD - 10 - 1) + b"\n"

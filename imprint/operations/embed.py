@@ -1,0 +1,237 @@
+"""`embed`: texts to unit vectors on the runtime that is set up, saying on what it runs and why."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from imprint.embedding import sources
+from imprint.embedding.client import Done, Hello, Progress, Rows, Settings, Worker
+from imprint.embedding.models import Model, load_catalogue, model_files
+from imprint.embedding.outputs import FORMATS, Output
+from imprint.errors import ImprintError, InvalidValueError, UsageError
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import gather
+from imprint.operations.result import Remark, Result
+from imprint.operations.status import remarks_of, status_data
+from imprint.planning.model import Plan
+from imprint.probing.host import RealHost
+from imprint.probing.processor import usable_cores
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.target import Target, current_target, foreign_target
+from imprint.state import config
+from imprint.state.config import Config
+from imprint.state.files import Damage
+
+INPUT_FORMATS = ("lines", "jsonl")
+
+_CPU_BATCH_TOKENS = 256
+"""Padded tokens in one batch on a CPU: as quick as 512 and a fifth less memory. See docs/adr, embedding batches."""
+
+_GPU_BATCH_TOKENS = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedOptions:
+    """What to embed, and where to. Either `texts` or `input` (a path, or `-` for standard input).
+
+    `output` None writes to standard output. `query` uses the model's prefix for queries instead of passages. `venv`
+    runs in somebody's own environment.
+    """
+
+    texts: tuple[str, ...] = ()
+    input: str | None = None
+    input_format: str = "lines"
+    output: Path | None = None
+    format: str = "jsonl"
+    query: bool = False
+    require_gpu: bool = False
+    venv: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the model will run, as far as that is known before it does."""
+
+    target: Target
+    plan: Plan
+    line: str
+    on_gpu: bool
+
+
+def embed(
+    context: Context, options: EmbedOptions, on_event: OnEvent, *, stdin: Callable[[], IO[bytes]], stdout: IO[bytes]
+) -> Result:
+    """Embed every text and write one row each, in order: unit vectors, float32.
+
+    Memory does not grow with the input. The first event says on what it runs. Raises UsageError for input that cannot
+    be read (with its line), ImprintError `not-provisioned`, `model-missing`, a plan's code where a GPU is required and
+    not to be had, and what the worker raises. An output file is then as it was before.
+    """
+    _check(options)
+    settings = config.load(context.home, context.environ, context.flags)
+    model = load_catalogue().model(settings.text("model.name"))
+    findings: list[Damage] = []
+    place = _place(context, options, findings)
+    worker_settings = _settings(context, options, settings, model, place)
+    warnings = remarks_of(findings)
+    started = time.monotonic()
+    with (
+        _opened(options, stdin) as texts,
+        Output(options.output, stdout, options.format, model.dims) as output,
+        Worker(worker_settings) as worker,
+    ):
+        hello = worker.start()
+        warnings += _announce(options, settings, place, hello, on_event)
+        prefix = (model.query_prefix if options.query else model.passage_prefix).encode()
+        total = len(options.texts) if options.input is None else None
+        done = _run(worker, (prefix + text for text in texts), output, on_event, total)
+        output.finish()
+    seconds = time.monotonic() - started
+    on_event(Event("done", "embed", f"{done.texts} texts in {seconds:.1f} s", done.texts, done.texts))
+    if done.truncated:
+        limit = worker_settings.max_tokens
+        warnings.append(Remark("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
+    return Result(_data(options, model, place, hello, done, seconds), tuple(warnings))
+
+
+def _check(options: EmbedOptions) -> None:
+    if options.format not in FORMATS:
+        raise InvalidValueError(f"unknown format: {options.format}", hint=f"valid are {', '.join(FORMATS)}")
+    if options.input_format not in INPUT_FORMATS:
+        raise InvalidValueError(
+            f"unknown input format: {options.input_format}", hint=f"valid are {', '.join(INPUT_FORMATS)}"
+        )
+    if options.texts and options.input is not None:
+        raise UsageError("texts and `--input` were both given", hint="give one of them")
+    if not options.texts and options.input is None:
+        raise UsageError("nothing to embed", hint="give texts, or `--input FILE` (`-` for standard input)")
+
+
+def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _Place:
+    target = current_target(context.home, findings) if options.venv is None else foreign_target(options.venv)
+    if target is None or not target.python.exists():
+        raise ImprintError(
+            "no runtime is set up here" if target is None else f"the runtime has lost its interpreter {target.python}",
+            hint="run `imprint setup`" if options.venv is None else "`--venv` names a virtual environment's folder",
+            code="not-provisioned",
+        )
+    inputs = gather(context, target, findings=findings)
+    plan = inputs.plan
+    if options.venv is None:
+        status = status_data(plan, target, proved=inputs.proved)
+        place = _Place(target, plan, status["line"], status["runs_on"] == "gpu")
+    else:
+        # We have no record of what it holds; the worker will say.
+        place = _Place(target, plan, "", plan.device is not None)
+    if options.require_gpu and not place.on_gpu:
+        code = plan.code if plan.device is None else "gpu-not-proved"
+        raise ImprintError(
+            place.line or f"no GPU can be used: {plan.reason}", hint=plan.hint or "run `imprint setup`", code=code
+        )
+    return place
+
+
+def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
+    files = model_files(context.home, model.name)
+    max_tokens = _number(settings, "model.max_tokens", model.max_tokens)
+    if max_tokens > model.positions:
+        raise InvalidValueError(
+            f"model.max_tokens is {max_tokens}; {model.name} takes at most {model.positions}",
+            hint=f"its default is {model.max_tokens}",
+        )
+    device = place.plan.device if place.on_gpu else None
+    return Settings(
+        python=place.target.python,
+        model=files.model,
+        tokenizer=files.tokenizer,
+        dims=model.dims,
+        rows=FORMATS[options.format],
+        device="cpu" if device is None else "gpu",
+        gpu_uuid=None if device is None else device.uuid,
+        threads=_number(settings, "model.threads", usable_cores(RealHost(context.environ)) or os.cpu_count() or 1),
+        max_tokens=max_tokens,
+        batch_tokens=_number(settings, "model.batch_tokens", _CPU_BATCH_TOKENS),
+        gpu_batch_tokens=_number(settings, "model.batch_tokens", _GPU_BATCH_TOKENS),
+        environ=context.environ,
+    )
+
+
+def _number(settings: Config, key: str, default: int) -> int:
+    """Return what somebody set, else the default for this model and device."""
+    setting = settings.get(key)
+    return setting.value if setting.origin != "default" and isinstance(setting.value, int) else default
+
+
+@contextlib.contextmanager
+def _opened(options: EmbedOptions, stdin: Callable[[], IO[bytes]]) -> Iterator[Iterator[bytes]]:
+    if options.input is None:
+        yield sources.texts_of_arguments(options.texts)
+        return
+    read = sources.texts_of_lines if options.input_format == "lines" else sources.texts_of_json_lines
+    if options.input == "-":
+        yield read(stdin(), "standard input")
+        return
+    try:
+        file = Path(options.input).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{options.input} cannot be read: {error.strerror}") from error
+    with file:
+        yield read(file, options.input)
+
+
+def _announce(options: EmbedOptions, settings: Config, place: _Place, hello: Hello, on_event: OnEvent) -> list[Remark]:
+    """Say on what it truly runs; return the callouts where that is not what was asked for."""
+    line = place.line
+    warnings = []
+    if options.venv is not None:
+        device = "the GPU" if hello.on_gpu else "the CPU"
+        line = f"embeddings run on {device} (ONNX Runtime {hello.version} in `{place.target.prefix}`)"
+    if place.on_gpu and not hello.on_gpu:
+        line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), which did not take the GPU"
+        if options.require_gpu:
+            raise ImprintError(line, hint="run `imprint check` to see why", code="gpu-not-used")
+        warnings.append(Remark("gpu-not-used", line, "run `imprint check` to see why"))
+    elif settings.text("model.device") == "gpu" and not hello.on_gpu:
+        warnings.append(Remark(place.plan.code, line or place.plan.reason, place.plan.hint))
+    on_event(Event("info", "embed", line))
+    return warnings
+
+
+def _run(worker: Worker, texts: Iterator[bytes], output: Output, on_event: OnEvent, total: int | None) -> Done:
+    shown = 0
+    for answer in worker.embed(texts):
+        if isinstance(answer, Done):
+            return answer
+        if isinstance(answer, Rows):
+            output.write(answer.count, answer.data)
+        elif isinstance(answer, Progress) and answer.done > shown:
+            shown = answer.done
+            on_event(Event("progress", "embed", "texts embedded", shown, total))
+    raise ImprintError("the embedding worker stopped without an answer", code="worker-failed")
+
+
+def _data(  # noqa: PLR0913, PLR0917 - one call site
+    options: EmbedOptions, model: Model, place: _Place, hello: Hello, done: Done, seconds: float
+) -> dict[str, Any]:
+    device = place.plan.device if hello.on_gpu else None
+    return {
+        "model": model.name,
+        "dims": model.dims,
+        "texts": done.texts,
+        "truncated": done.truncated,
+        "tokens": done.tokens,
+        "format": options.format,
+        "output": None if options.output is None else str(options.output),
+        "runs_on": "gpu" if hello.on_gpu else "cpu",
+        "device": None if device is None else {"index": device.index, "uuid": device.uuid, "name": device.name},
+        "provider": hello.provider,
+        "version": hello.version,
+        "seconds": round(seconds, 3),
+        "worker_peak_bytes": done.peak_bytes,
+    }

@@ -1,0 +1,59 @@
+"""`model list`, `model show` and `model path`: the catalogue, and what of it is on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from imprint.embedding.models import Model, flaws, folder_of, load_catalogue, model_files
+from imprint.operations.context import Context
+from imprint.operations.result import Remark, Result
+from imprint.state import config
+
+
+def list_models(context: Context) -> Result:
+    """Return every model of the catalogue: its facts, whether it is installed, and which one is configured."""
+    chosen = _configured(context)
+    models = load_catalogue().models.values()
+    warnings = [
+        Remark("model-damaged", f"the model {model.name} is damaged: {found[0]}", "run `imprint setup`")
+        for model in models
+        if folder_of(context.home, model.name).exists() and (found := flaws(context.home, model))
+    ]
+    return Result({"models": [_facts(context, model, chosen) for model in models]}, tuple(warnings))
+
+
+def show_model(context: Context, name: str | None = None) -> Result:
+    """Return the facts of one model, by default the configured one. Raises InvalidValueError for an unknown one."""
+    chosen = _configured(context)
+    return Result({"models": [_facts(context, load_catalogue().model(name or chosen), chosen)]})
+
+
+def model_path(context: Context, name: str | None = None) -> Result:
+    """Return the folder of an installed model. Raises ImprintError (`model-missing`, `model-damaged`)."""
+    chosen = name or _configured(context)
+    files = model_files(context.home, chosen)
+    return Result({"name": chosen, "path": str(files.model.parent)})
+
+
+def _configured(context: Context) -> str:
+    return config.load(context.home, context.environ, context.flags).text("model.name")
+
+
+def _facts(context: Context, model: Model, chosen: str) -> dict[str, Any]:
+    installed = not flaws(context.home, model)
+    return {
+        "name": model.name,
+        "title": model.title,
+        "configured": model.name == chosen,
+        "installed": installed,
+        "path": str(folder_of(context.home, model.name)) if installed else None,
+        "bytes": sum(file.size for file in model.files),
+        "dims": model.dims,
+        "max_tokens": model.max_tokens,
+        "pooling": model.pooling,
+        "normalize": model.normalize,
+        "query_prefix": model.query_prefix,
+        "passage_prefix": model.passage_prefix,
+        "license": model.license,
+        "differs": model.differs,
+    }
