@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from imprint.planning.versions import (
@@ -17,30 +16,28 @@ from imprint.planning.versions import (
     parse_version,
     python_of_abi,
 )
+from imprint.values import Value
 
 CPU = "cpu"
 CUDA = "cuda"
 PORTABLE = "portable"
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(Value):
     """Machine code for one compute capability; `exact` (an `a` target) runs on that capability alone."""
 
     capability: Pair
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ptx:
+class Ptx(Value):
     """Intermediate code that a driver compiles for `capability` and later, if its CUDA is at least `toolkit`."""
 
     capability: Pair
     toolkit: Pair
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Value):
     """One build on one platform: what has to be there for its wheels, and what is in them.
 
     `libc` and `os_version` are floors, None where there is none. `lock` names a file in locks/, `lock_digest` is that
@@ -67,8 +64,7 @@ class Wheel:
         return frozenset(python for abi in self.abis if (python := python_of_abi(abi)) is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Value):
     """A variant of ONNX Runtime. `kind` is cpu, cuda or portable; `driver_floors` maps linux and windows to drivers."""
 
     name: str
@@ -79,8 +75,7 @@ class Build:
     wheels: tuple[Wheel, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuildTable:
+class BuildTable(Value):
     """Every build in the order in which they are tried, and the facts about drivers that no wheel holds.
 
     `cuda_of_branch` is ascending. A GPU below capability `last_below` has no driver after the branch `last_branch`.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Installed, Machine, Plan
+from imprint.values import replace
 
 
 def settled(plan: Plan, machine: Machine, builds: BuildTable, installed: Installed | None) -> Plan:

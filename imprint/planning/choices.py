@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from imprint.planning.builds import CPU, BuildTable
 from imprint.planning.gates import preference
 from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
+from imprint.values import Value, replace
 
 _DEVICES = ("cpu", "gpu", "auto")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Value):
     """One value: what it does here (`detail`) when it is available, why it is not (`reason`) when it is not."""
 
     value: str

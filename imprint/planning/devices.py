@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from imprint.planning.builds import BuildTable
 from imprint.planning.gates import Fit, preference
 from imprint.planning.model import Gpu, Machine, Request
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
+from imprint.values import Value, replace
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceBuild:
+class DeviceBuild(Value):
     """A build that runs on a GPU; `how` is native or ptx."""
 
     build: str
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReport:
+class DeviceReport(Value):
     """One GPU, the builds that run on it in the order in which they are tried, and the code with its reason.
 
     The code is the one a plan for this GPU alone would carry, recorded checks apart.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from imprint import envvars
 from imprint.planning import facts
 from imprint.planning.builds import Build, BuildTable
 from imprint.planning.model import Machine, OtherGpu
 from imprint.planning.versions import Pair, Version, parse_cuda, parse_version
+from imprint.values import Value
 
 ALWAYS = "always"
 IF_INSTALLED = "if-installed"
@@ -20,16 +20,14 @@ _HIDES_ALL = frozenset({"", "-1", "NoDevFiles"})
 _WSL_LIBRARIES = "/usr/lib/wsl/"
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(Value):
     """A driver that answered: `version` or `cuda` may be None where it is unknown, not both."""
 
     version: Version | None
     cuda: Pair | None
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Value):
     """A driver that cannot be planned with.
 
     `provisional` says when this makes a plan provisional: `always`, or `if-installed` when a GPU build is installed.

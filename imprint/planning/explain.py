@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from imprint.planning import reasons
 from imprint.planning.builds import CPU, CUDA, Build, BuildTable
@@ -12,14 +11,14 @@ from imprint.planning.model import Machine, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.rule import REQUEST, asks_for_gpu, request_refusal
 from imprint.planning.selection import NOT_REACHED, Question, Selection, select
+from imprint.values import Value
 
 PASS, REFUSED = "pass", "refused"
 
 _PLATFORM_GATES = GATES[: GATES.index(ABI) + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(Value):
     """One gate of one build: `outcome` is pass, refused or not-reached; code and reason only where it refused."""
 
     gate: str
@@ -28,8 +27,7 @@ class GateResult:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Value):
     """One build and all its gates in their order."""
 
     build: str

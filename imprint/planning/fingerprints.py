@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import fields, replace
 
 from imprint.planning.builds import BuildTable
 from imprint.planning.driver import read_driver
@@ -11,6 +10,7 @@ from imprint.planning.gates import Fit, fit_of, preference, wheel_for
 from imprint.planning.model import Fingerprint, Gpu, Machine, Plan, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import parse_python, standard_abi
+from imprint.values import fields_of, replace
 
 FAILED = "failed"
 NO_KERNEL = "no-kernel"
@@ -68,7 +68,7 @@ def complete_verdict(
     return replace(verdict, fingerprint=replace(verdict.fingerprint, **absent))
 
 
-_NAMES = tuple(field.name for field in fields(Fingerprint))
+_NAMES = fields_of(Fingerprint)
 
 
 def _gravity(verdict: Verdict) -> tuple[bool, str, str]:

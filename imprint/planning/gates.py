@@ -7,7 +7,6 @@ wheel, or the GPU and how the code runs there. The check's verdict, the last gat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from imprint.planning import coverage, facts
 from imprint.planning.builds import CPU, Build, Wheel
@@ -15,6 +14,7 @@ from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair, dotted, parse_pair, parse_python, parse_version, python_of_abi, standard_abi
+from imprint.values import Value
 
 OS, TEGRA, ARCH, LIBC, PYTHON, ABI = "os", "tegra", "arch", "libc", "python", "abi"
 DRIVER, DEVICE, CHECK = "driver", "device", "check"
@@ -25,8 +25,7 @@ LEVEL = {**dict.fromkeys((OS, TEGRA, ARCH, LIBC, PYTHON, ABI), 2), DRIVER: 3, DE
 """How far each gate is along the way: the platform's gates are one step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Value):
     """A build that runs on a GPU of this machine; `how` is native or ptx."""
 
     build: Build
@@ -51,8 +50,7 @@ def fit_of(build: Build, machine: Machine, gpu_device: str, driver: Driver | Unr
 # --- gate 2: a wheel for the platform and the interpreter -----------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Value):
     """One gate of the platform: its name, its code, the fact it judges, and whether a wheel passes."""
 
     gate: str

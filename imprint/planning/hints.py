@@ -6,7 +6,6 @@ Nothing here is attached to a code: a change that would not help is never named,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from imprint.planning import coverage, facts
 from imprint.planning.builds import BuildTable
@@ -14,6 +13,7 @@ from imprint.planning.driver import Driver, uses_windows_driver
 from imprint.planning.gates import CHECK, Fit, capability, preference
 from imprint.planning.selection import Question, Selection, select
 from imprint.planning.versions import Version, parse_version
+from imprint.values import replace
 
 
 def plan_hint(refused: Selection) -> str | None:

@@ -7,21 +7,20 @@ value is in `wire.py`. Nothing here does I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from imprint.values import Value
 
 # --- what was seen -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Libc:
+class Libc(Value):
     """The C library of a Linux machine: `glibc` or `musl`, and its version."""
 
     name: str | None = None
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(Value):
     """The operating system and the architecture of the target's interpreter."""
 
     os: str | None = None
@@ -33,16 +32,14 @@ class Platform:
     jetson: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Python:
+class Python(Value):
     """The target's interpreter; `abi` is like `cp312` or `cp313t`, None for the version's standard one."""
 
     version: str | None = None
     abi: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Cpu:
+class Cpu(Value):
     """The processor and main memory (MiB)."""
 
     name: str | None = None
@@ -52,8 +49,7 @@ class Cpu:
     flags: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Value):
     """One NVIDIA GPU, or MIG slice, that a process here can use; memory in MiB."""
 
     index: int | None = None
@@ -67,8 +63,7 @@ class Gpu:
     pci_bus_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nvidia:
+class Nvidia(Value):
     """What libcuda and the driver answered. `status` is one of the words of the machine document, None unknown."""
 
     status: str | None = None
@@ -80,8 +75,7 @@ class Nvidia:
     gpus: tuple[Gpu, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OtherGpu:
+class OtherGpu(Value):
     """A GPU that is not NVIDIA's; `kind` is discrete, integrated or software."""
 
     vendor: str | None = None
@@ -91,8 +85,7 @@ class OtherGpu:
     memory_mib: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vulkan:
+class Vulkan(Value):
     """The Vulkan loader as it answered."""
 
     status: str | None = None
@@ -100,33 +93,30 @@ class Vulkan:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rocm:
+class Rocm(Value):
     """Whether AMD's smi tool is there and this process may open /dev/kfd."""
 
     smi: bool | None = None
     kfd_access: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Value):
     """Everything a plan depends on that was read from a machine; the machine document of docs/json.md."""
 
-    platform: Platform = field(default_factory=Platform)
-    python: Python = field(default_factory=Python)
-    cpu: Cpu = field(default_factory=Cpu)
-    nvidia: Nvidia = field(default_factory=Nvidia)
+    platform: Platform = Platform()
+    python: Python = Python()
+    cpu: Cpu = Cpu()
+    nvidia: Nvidia = Nvidia()
     other_gpus: tuple[OtherGpu, ...] | None = None
-    vulkan: Vulkan = field(default_factory=Vulkan)
-    rocm: Rocm = field(default_factory=Rocm)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    vulkan: Vulkan = Vulkan()
+    rocm: Rocm = Rocm()
+    environment: Mapping[str, str] = {}  # noqa: RUF012 - a Mapping, so nobody changes it
 
 
 # --- what was asked, recorded and installed ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Value):
     """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID.
 
     `portable_gpu` allows the build for GPUs of every vendor; `portable_is_faster` says whether a kept measurement on
@@ -139,8 +129,7 @@ class Request:
     portable_is_faster: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Value):
     """The environment a verdict holds for; a verdict counts only where all fields are known and equal."""
 
     build: str | None = None
@@ -153,19 +142,17 @@ class Fingerprint:
     check: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Value):
     """One recorded check: `result` ok or failed, `kind` how it failed, `time` ISO 8601 UTC."""
 
     build: str
     result: str
     kind: str | None = None
     time: str | None = None
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    fingerprint: Fingerprint = Fingerprint()
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Value):
     """The build a target holds now."""
 
     build: str
@@ -175,8 +162,7 @@ class Installed:
 # --- what was decided --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Value):
     """The GPU a plan chose."""
 
     index: int | None
@@ -184,8 +170,7 @@ class Device:
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Value):
     """Why one build was not planned."""
 
     build: str
@@ -194,16 +179,14 @@ class Refusal:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Value):
     """A remark on the plan that refuses nothing."""
 
     code: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Value):
     """The decision: which build, on which device, and one reason. `build` None: no build exists for this machine.
 
     `reason` is one sentence fragment without capital or full stop; `lock` names a file in locks/; sizes are bytes,

@@ -7,15 +7,14 @@ colon. docs/reason-codes.md explains each code to a person; a test holds the two
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from imprint.planning.builds import Build
 from imprint.planning.coverage import NATIVE
 from imprint.planning.facts import listed
+from imprint.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Value):
     """Why one build is not planned: the gate that refused it, the code, the fact `seen`, and what was needed."""
 
     build: Build

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from imprint.planning import coverage, facts, reasons
 from imprint.planning.builds import CUDA, Build, BuildTable, Wheel
@@ -19,6 +18,7 @@ from imprint.planning.nearest import nearest_supported
 from imprint.planning.portable import portable_plan
 from imprint.planning.reasons import Refused
 from imprint.planning.selection import Question, Selection, select
+from imprint.values import replace
 
 REQUEST = "request"
 """The first gate: what the configuration asks for."""

@@ -7,7 +7,6 @@ GPU (`no-kernel`) only skips that build. What is decided for the CPU, and the pl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from imprint.planning import coverage, facts
 from imprint.planning.builds import Build, BuildTable
@@ -17,12 +16,12 @@ from imprint.planning.gates import CHECK, LEVEL, Fit, fit_of
 from imprint.planning.model import Machine, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair
+from imprint.values import Value
 
 NOT_REACHED = "not-reached"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Value):
     """Everything that the choice of a build and a GPU depends on."""
 
     request: Request
@@ -31,8 +30,7 @@ class Question:
     verdicts: Sequence[Verdict]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Value):
     """The outcome for all CUDA builds.
 
     `judged` holds what gates 2 to 4 say of each build; `chosen` the build to plan or None; `refused` every build

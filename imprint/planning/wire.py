@@ -28,6 +28,7 @@ from imprint.planning.model import (
     Verdict,
     Vulkan,
 )
+from imprint.values import fields_of
 
 SCHEMA = 1
 
@@ -105,7 +106,7 @@ _MACHINE: Fields = {
     "rocm": lambda value, path: Rocm(**doc.fields(value, path, _ROCM)),
     "environment": doc.open_map,
 }
-_FINGERPRINT: Fields = dict.fromkeys(Fingerprint.__slots__, doc.text)
+_FINGERPRINT: Fields = dict.fromkeys(fields_of(Fingerprint), doc.text)
 _VERDICT: Fields = {
     "build": doc.text,
     "result": doc.text,

@@ -1,0 +1,95 @@
+"""Plain values: frozen records of named fields that cost next to nothing to define.
+
+A subclass of `Value` has what `@dataclass(frozen=True)` would give it, and type checkers treat it so. It exists
+because the plumbing entry point has to start in a few tens of milliseconds: importing `dataclasses`, and the code
+that compiles for each class, took longer than all the rest. `dataclasses.replace`, `asdict` and `fields` work on
+values; `replace` here does without them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_transform
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+
+class _Described:
+    """Describes a class of values to `dataclasses` when that asks, and not before."""
+
+    def __get__(self, _instance: object, owner: type[Value]) -> dict[str, Field[Any]]:
+        from dataclasses import field, make_dataclass
+        from functools import partial
+
+        # A factory because `dataclasses` refuses defaults that it takes for mutable.
+        fields = [
+            (name, Any, field(default_factory=partial(owner.__dict__.get, name)) if name in owner.__dict__ else field())
+            for name in fields_of(owner)
+        ]
+        described: Any = make_dataclass(owner.__name__, fields)
+        owner.__dataclass_fields__ = described.__dataclass_fields__
+        return owner.__dataclass_fields__
+
+
+@dataclass_transform(frozen_default=True)
+class Value:
+    """A frozen record: its annotated names are its fields, in order; equal when type and all fields are.
+
+    Defaults are shared between instances, so they must be immutable. A subclass of a subclass inherits no fields.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]] = _Described()  # type: ignore[assignment] # a descriptor
+
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._names = tuple(cls.__annotations__)
+
+    def __init__(self, *args: object, **named: object) -> None:
+        cls = type(self)
+        names = fields_of(cls)
+        given = dict(zip(names, args, strict=False))
+        if len(args) > len(names) or not named.keys().isdisjoint(given):
+            raise TypeError(f"{cls.__name__}: a field is given twice, or there are too many")
+        given |= named
+        # In the order of the fields, so that equal values also look the same.
+        complete = {name: given.pop(name) if name in given else _default(cls, name) for name in names}
+        if given:
+            raise TypeError(f"{cls.__name__} has no field {', '.join(given)}")
+        self.__dict__.update(complete)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={item!r}" for name, item in self.__dict__.items())
+        return f"{type(self).__name__}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__.values()))
+
+    def __setattr__(self, name: str, item: object) -> NoReturn:
+        raise AttributeError(f"cannot assign to {name}: {type(self).__name__} is a value")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"cannot delete {name}: {type(self).__name__} is a value")
+
+
+T = TypeVar("T", bound=Value)
+
+
+def fields_of(cls: type[Value]) -> tuple[str, ...]:
+    """Return the names of the fields, in their order."""
+    return cls._names
+
+
+def replace(old: T, **changes: Any) -> T:  # noqa: ANN401 - the fields have types of their own
+    """Return a value with some fields changed."""
+    return type(old)(**{**old.__dict__, **changes})
+
+
+def _default(cls: type[Value], name: str) -> object:
+    try:
+        return cls.__dict__[name]
+    except KeyError:
+        raise TypeError(f"{cls.__name__} needs {name}") from None
