@@ -109,6 +109,8 @@ class _Run:
     sources: Sources
     findings: list[Damage] = field(default_factory=list)
     warnings: list[Remark] = field(default_factory=list)
+    discarded: set[str] = field(default_factory=set)
+    """Distributions of a generation that did not pass: the cache need not keep them."""
 
     def to_the_end(self) -> Result:
         home = self.context.home
@@ -143,6 +145,7 @@ class _Run:
         inputs = self._gather(before, ignore_failed=self.options.retry_gpu)
         retry = self.options.retry_gpu
         tried: set[tuple[str | None, object]] = set()
+        failed: CheckResult | None = None
         while True:
             plan = inputs.plan
             refused = _refusal(plan, self.options)
@@ -152,10 +155,11 @@ class _Run:
             retry = False
             check = ended.check
             if check is None or check.ok:
-                return ended
+                return ended if failed is None else replace(ended, check=failed)
             if self.options.require_gpu:
                 return _Provisioned(plan, before, False, check, failure_of(check))
             self.warnings.append(failure_of(check))
+            failed = check
             tried.add((plan.build, plan.device))
             if check.outcome == "inconclusive":
                 return self._fall_back(plan, check, before)
@@ -192,6 +196,8 @@ class _Run:
             if plan.device is None:
                 raise _cpu_failed(check)
             self._record(inputs, check)
+            if check.outcome != "inconclusive":
+                self.discarded.update(staged.manifest.distributions)
             return _Provisioned(plan, before, False, check)
         self.on_event(Event("start", "switch", "making it current"))
         target = generations.switch(self.context.home, staged)
@@ -246,15 +252,11 @@ class _Run:
     def _prune(self, before: Target | None, after: Target | None) -> Pruned:
         home = self.context.home
         changed = after is not None and (before is None or before.generation != after.generation)
-        if not changed:
+        if not changed and not self.discarded:
             return prune.sweep(home, read_pointer(home))
         self.on_event(Event("start", "prune", "removing what is not needed any more"))
         uv = find_uv(home, self.context.environ, self.sources)
-        # A generation that was replaced by its like was damaged, or is the same thing again: nothing to go back to.
-        differs = (
-            before is not None and after is not None and (before.build, before.version) != (after.build, after.version)
-        )
-        return prune.prune(home, uv, keep_previous=differs and before is not None and not generations.damage_of(before))
+        return prune.prune(home, uv, keep_previous=_is_worth_keeping(before, after), unused=self.discarded)
 
     def _provide_model(self) -> None:
         """Install the configured model when it is not there, or not whole."""
@@ -289,6 +291,13 @@ def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
     hint = "nothing was changed; run `imprint setup --repair`, and `imprint doctor --report` if that does not help"
     return ImprintError(f"the new runtime was not used: {found.message}", hint=hint, code=found.code)
+
+
+def _is_worth_keeping(before: Target | None, after: Target | None) -> bool:
+    """Whether the generation before is something to go back to: not damaged, and not the same thing again."""
+    if before is None or after is None or (before.build, before.version) == (after.build, after.version):
+        return before is not None and after is not None and before.generation == after.generation
+    return not generations.damage_of(before)
 
 
 def _as_done(plan: Plan, target: Target | None) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,11 @@ def sweep(home: Home, pointer: Pointer | None, *, unfinished_only: bool = False)
     return _remove(tuple(folder for folder in others if not (unfinished_only and (folder / "manifest.json").exists())))
 
 
-def prune(home: Home, uv: Uv, *, keep_previous: bool = True) -> Pruned:
+def prune(home: Home, uv: Uv, *, keep_previous: bool = True, unused: Collection[str] = ()) -> Pruned:
     """Decide about the generation before the current one, remove the rest, and clean the cache of what only they used.
 
-    The one before is kept when `keep_previous` and it adds less than `generations.KEEP_BELOW` bytes. What cannot be
-    cleaned in time stays for the next run.
+    The one before is kept when `keep_previous` and it adds less than `generations.KEEP_BELOW` bytes. `unused` names
+    distributions of a generation that is gone already. What cannot be cleaned in time stays for the next run.
     """
     before = space.free_at(home.root)
     pointer = target.read_pointer(home)
@@ -59,9 +59,10 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True) -> Pruned:
         target.write_pointer(home, pointer)
     manifests = {folder.name: target.read_manifest(home, folder.name) for folder in generations.folders(home)}
     swept = sweep(home, pointer)
-    _clean(uv, swept.removed, manifests)
+    _clean(uv, swept.removed, manifests, unused)
     after = space.free_at(home.root)
-    freed = max(0, after - before) if swept.removed and before is not None and after is not None else 0
+    cleaned = bool(swept.removed or unused)
+    freed = max(0, after - before) if cleaned and before is not None and after is not None else 0
     return Pruned(swept.removed, swept.deferred, freed)
 
 
@@ -94,8 +95,8 @@ def _remove(candidates: tuple[Path, ...]) -> Pruned:
     return Pruned(tuple(removed), tuple(deferred))
 
 
-def _clean(uv: Uv, removed: tuple[str, ...], manifests: dict[str, Manifest | None]) -> None:
-    gone = {name for found in removed for name in _names(manifests.get(found))}
+def _clean(uv: Uv, removed: tuple[str, ...], manifests: dict[str, Manifest | None], unused: Collection[str]) -> None:
+    gone = {*unused, *(name for found in removed for name in _names(manifests.get(found)))}
     used = {name for found, manifest in manifests.items() if found not in removed for name in _names(manifest)}
     # The cache is only a convenience: one that is busy or damaged must not fail a run that did its work.
     with contextlib.suppress(ImprintError):
