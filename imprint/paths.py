@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import envvars
 from imprint.errors import UsageError
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Record):
     """The folder that holds all state and caches of Imprint, and what lies where in it."""
 
     root: Path

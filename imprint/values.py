@@ -1,6 +1,6 @@
 """Plain values: frozen records of named fields that cost next to nothing to define.
 
-A subclass of `Value` has what `@dataclass(frozen=True)` would give it, and type checkers treat it so. It exists
+A subclass of `Record` has what `@dataclass(frozen=True)` would give it, and type checkers treat it so. It exists
 because the plumbing entry point has to start in a few tens of milliseconds: importing `dataclasses`, and the code
 that compiles for each class, took longer than all the rest. `dataclasses.replace`, `asdict` and `fields` work on
 values; `replace` here does without them.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class _Described:
     """Describes a class of values to `dataclasses` when that asks, and not before."""
 
-    def __get__(self, _instance: object, owner: type[Value]) -> dict[str, Field[Any]]:
+    def __get__(self, _instance: object, owner: type[Record]) -> dict[str, Field[Any]]:
         from dataclasses import field, make_dataclass
         from functools import partial
 
@@ -32,7 +32,7 @@ class _Described:
 
 
 @dataclass_transform(frozen_default=True)
-class Value:
+class Record:
     """A frozen record: its annotated names are its fields, in order; equal when type and all fields are.
 
     Defaults are shared between instances, so they must be immutable. A subclass of a subclass inherits no fields.
@@ -75,10 +75,10 @@ class Value:
         raise AttributeError(f"cannot delete {name}: {type(self).__name__} is a value")
 
 
-T = TypeVar("T", bound=Value)
+T = TypeVar("T", bound=Record)
 
 
-def fields_of(cls: type[Value]) -> tuple[str, ...]:
+def fields_of(cls: type[Record]) -> tuple[str, ...]:
     """Return the names of the fields, in their order."""
     return cls._names
 
@@ -88,7 +88,7 @@ def replace(old: T, **changes: Any) -> T:  # noqa: ANN401 - the fields have type
     return type(old)(**{**old.__dict__, **changes})
 
 
-def _default(cls: type[Value], name: str) -> object:
+def _default(cls: type[Record], name: str) -> object:
     try:
         return cls.__dict__[name]
     except KeyError:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from imprint.paths import Home, find_home
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Record):
     """One run's surroundings. `flags` maps configuration keys to values given on the command line."""
 
     home: Home
     environ: Mapping[str, str]
-    flags: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, str] = {}
 
     @classmethod
     def of_process(cls, flags: Mapping[str, str] | None = None) -> Context:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from imprint import resources
@@ -20,15 +19,15 @@ from imprint.planning.fingerprints import complete_verdict, fingerprint_of
 from imprint.planning.model import Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
 from imprint.state import config
+from imprint.values import Record
 
 if TYPE_CHECKING:
     from imprint.runtime.target import Target
     from imprint.state.files import Damage
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """A plan and what it was made from. `proved`: a passed check of the planned build on the planned GPU is recorded."""
+class Inputs(Record):
+    """A plan and what it was made from. `proved`: a passed check of the planned build on its GPU is recorded."""
 
     plan: Plan
     request: Request

@@ -16,28 +16,28 @@ from imprint.planning.versions import (
     parse_version,
     python_of_abi,
 )
-from imprint.values import Value
+from imprint.values import Record
 
 CPU = "cpu"
 CUDA = "cuda"
 PORTABLE = "portable"
 
 
-class Native(Value):
+class Native(Record):
     """Machine code for one compute capability; `exact` (an `a` target) runs on that capability alone."""
 
     capability: Pair
     exact: bool
 
 
-class Ptx(Value):
+class Ptx(Record):
     """Intermediate code that a driver compiles for `capability` and later, if its CUDA is at least `toolkit`."""
 
     capability: Pair
     toolkit: Pair
 
 
-class Wheel(Value):
+class Wheel(Record):
     """One build on one platform: what has to be there for its wheels, and what is in them.
 
     `libc` and `os_version` are floors, None where there is none. `lock` names a file in locks/, `lock_digest` is that
@@ -64,7 +64,7 @@ class Wheel(Value):
         return frozenset(python for abi in self.abis if (python := python_of_abi(abi)) is not None)
 
 
-class Build(Value):
+class Build(Record):
     """A variant of ONNX Runtime. `kind` is cpu, cuda or portable; `driver_floors` maps linux and windows to drivers."""
 
     name: str
@@ -75,7 +75,7 @@ class Build(Value):
     wheels: tuple[Wheel, ...]
 
 
-class BuildTable(Value):
+class BuildTable(Record):
     """Every build in the order in which they are tried, and the facts about drivers that no wheel holds.
 
     `cuda_of_branch` is ascending. A GPU below capability `last_below` has no driver after the branch `last_branch`.

@@ -8,12 +8,12 @@ from imprint.planning.builds import CPU, BuildTable
 from imprint.planning.gates import preference
 from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
-from imprint.values import Value, replace
+from imprint.values import Record, replace
 
 _DEVICES = ("cpu", "gpu", "auto")
 
 
-class Choice(Value):
+class Choice(Record):
     """One value: what it does here (`detail`) when it is available, why it is not (`reason`) when it is not."""
 
     value: str

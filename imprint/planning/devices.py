@@ -7,17 +7,17 @@ from imprint.planning.gates import Fit, preference
 from imprint.planning.model import Gpu, Machine, Request
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
-from imprint.values import Value, replace
+from imprint.values import Record, replace
 
 
-class DeviceBuild(Value):
+class DeviceBuild(Record):
     """A build that runs on a GPU; `how` is native or ptx."""
 
     build: str
     how: str
 
 
-class DeviceReport(Value):
+class DeviceReport(Record):
     """One GPU, the builds that run on it in the order in which they are tried, and the code with its reason.
 
     The code is the one a plan for this GPU alone would carry, recorded checks apart.

@@ -9,7 +9,7 @@ from imprint.planning import facts
 from imprint.planning.builds import Build, BuildTable
 from imprint.planning.model import Machine, OtherGpu
 from imprint.planning.versions import Pair, Version, parse_cuda, parse_version
-from imprint.values import Value
+from imprint.values import Record
 
 ALWAYS = "always"
 IF_INSTALLED = "if-installed"
@@ -20,14 +20,14 @@ _HIDES_ALL = frozenset({"", "-1", "NoDevFiles"})
 _WSL_LIBRARIES = "/usr/lib/wsl/"
 
 
-class Driver(Value):
+class Driver(Record):
     """A driver that answered: `version` or `cuda` may be None where it is unknown, not both."""
 
     version: Version | None
     cuda: Pair | None
 
 
-class Unread(Value):
+class Unread(Record):
     """A driver that cannot be planned with.
 
     `provisional` says when this makes a plan provisional: `always`, or `if-installed` when a GPU build is installed.

@@ -11,14 +11,14 @@ from imprint.planning.model import Machine, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.rule import REQUEST, asks_for_gpu, request_refusal
 from imprint.planning.selection import NOT_REACHED, Question, Selection, select
-from imprint.values import Value
+from imprint.values import Record
 
 PASS, REFUSED = "pass", "refused"
 
 _PLATFORM_GATES = GATES[: GATES.index(ABI) + 1]
 
 
-class GateResult(Value):
+class GateResult(Record):
     """One gate of one build: `outcome` is pass, refused or not-reached; code and reason only where it refused."""
 
     gate: str
@@ -27,7 +27,7 @@ class GateResult(Value):
     reason: str | None = None
 
 
-class Explanation(Value):
+class Explanation(Record):
     """One build and all its gates in their order."""
 
     build: str

@@ -14,7 +14,7 @@ from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair, dotted, parse_pair, parse_python, parse_version, python_of_abi, standard_abi
-from imprint.values import Value
+from imprint.values import Record
 
 OS, TEGRA, ARCH, LIBC, PYTHON, ABI = "os", "tegra", "arch", "libc", "python", "abi"
 DRIVER, DEVICE, CHECK = "driver", "device", "check"
@@ -25,7 +25,7 @@ LEVEL = {**dict.fromkeys((OS, TEGRA, ARCH, LIBC, PYTHON, ABI), 2), DRIVER: 3, DE
 """How far each gate is along the way: the platform's gates are one step."""
 
 
-class Fit(Value):
+class Fit(Record):
     """A build that runs on a GPU of this machine; `how` is native or ptx."""
 
     build: Build
@@ -50,7 +50,7 @@ def fit_of(build: Build, machine: Machine, gpu_device: str, driver: Driver | Unr
 # --- gate 2: a wheel for the platform and the interpreter -----------------------------------------------------------
 
 
-class Step(Value):
+class Step(Record):
     """One gate of the platform: its name, its code, the fact it judges, and whether a wheel passes."""
 
     gate: str

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from imprint.values import Value
+from imprint.values import Record
 
 # --- what was seen -----------------------------------------------------------------------------------------------
 
 
-class Libc(Value):
+class Libc(Record):
     """The C library of a Linux machine: `glibc` or `musl`, and its version."""
 
     name: str | None = None
     version: str | None = None
 
 
-class Platform(Value):
+class Platform(Record):
     """The operating system and the architecture of the target's interpreter."""
 
     os: str | None = None
@@ -32,14 +32,14 @@ class Platform(Value):
     jetson: bool | None = None
 
 
-class Python(Value):
+class Python(Record):
     """The target's interpreter; `abi` is like `cp312` or `cp313t`, None for the version's standard one."""
 
     version: str | None = None
     abi: str | None = None
 
 
-class Cpu(Value):
+class Cpu(Record):
     """The processor and main memory (MiB)."""
 
     name: str | None = None
@@ -49,7 +49,7 @@ class Cpu(Value):
     flags: tuple[str, ...] | None = None
 
 
-class Gpu(Value):
+class Gpu(Record):
     """One NVIDIA GPU, or MIG slice, that a process here can use; memory in MiB."""
 
     index: int | None = None
@@ -63,7 +63,7 @@ class Gpu(Value):
     pci_bus_id: str | None = None
 
 
-class Nvidia(Value):
+class Nvidia(Record):
     """What libcuda and the driver answered. `status` is one of the words of the machine document, None unknown."""
 
     status: str | None = None
@@ -75,7 +75,7 @@ class Nvidia(Value):
     gpus: tuple[Gpu, ...] | None = None
 
 
-class OtherGpu(Value):
+class OtherGpu(Record):
     """A GPU that is not NVIDIA's; `kind` is discrete, integrated or software."""
 
     vendor: str | None = None
@@ -85,7 +85,7 @@ class OtherGpu(Value):
     memory_mib: int | None = None
 
 
-class Vulkan(Value):
+class Vulkan(Record):
     """The Vulkan loader as it answered."""
 
     status: str | None = None
@@ -93,14 +93,14 @@ class Vulkan(Value):
     error: str | None = None
 
 
-class Rocm(Value):
+class Rocm(Record):
     """Whether AMD's smi tool is there and this process may open /dev/kfd."""
 
     smi: bool | None = None
     kfd_access: bool | None = None
 
 
-class Machine(Value):
+class Machine(Record):
     """Everything a plan depends on that was read from a machine; the machine document of docs/json.md."""
 
     platform: Platform = Platform()
@@ -110,13 +110,13 @@ class Machine(Value):
     other_gpus: tuple[OtherGpu, ...] | None = None
     vulkan: Vulkan = Vulkan()
     rocm: Rocm = Rocm()
-    environment: Mapping[str, str] = {}  # noqa: RUF012 - a Mapping, so nobody changes it
+    environment: Mapping[str, str] = {}
 
 
 # --- what was asked, recorded and installed ----------------------------------------------------------------------
 
 
-class Request(Value):
+class Request(Record):
     """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID.
 
     `portable_gpu` allows the build for GPUs of every vendor; `portable_is_faster` says whether a kept measurement on
@@ -129,7 +129,7 @@ class Request(Value):
     portable_is_faster: bool | None = None
 
 
-class Fingerprint(Value):
+class Fingerprint(Record):
     """The environment a verdict holds for; a verdict counts only where all fields are known and equal."""
 
     build: str | None = None
@@ -142,7 +142,7 @@ class Fingerprint(Value):
     check: str | None = None
 
 
-class Verdict(Value):
+class Verdict(Record):
     """One recorded check: `result` ok or failed, `kind` how it failed, `time` ISO 8601 UTC."""
 
     build: str
@@ -152,7 +152,7 @@ class Verdict(Value):
     fingerprint: Fingerprint = Fingerprint()
 
 
-class Installed(Value):
+class Installed(Record):
     """The build a target holds now."""
 
     build: str
@@ -162,7 +162,7 @@ class Installed(Value):
 # --- what was decided --------------------------------------------------------------------------------------------
 
 
-class Device(Value):
+class Device(Record):
     """The GPU a plan chose."""
 
     index: int | None
@@ -170,7 +170,7 @@ class Device(Value):
     name: str | None
 
 
-class Refusal(Value):
+class Refusal(Record):
     """Why one build was not planned."""
 
     build: str
@@ -179,14 +179,14 @@ class Refusal(Value):
     hint: str | None = None
 
 
-class Note(Value):
+class Note(Record):
     """A remark on the plan that refuses nothing."""
 
     code: str
     reason: str
 
 
-class Plan(Value):
+class Plan(Record):
     """The decision: which build, on which device, and one reason. `build` None: no build exists for this machine.
 
     `reason` is one sentence fragment without capital or full stop; `lock` names a file in locks/; sizes are bytes,

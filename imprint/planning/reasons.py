@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from imprint.planning.builds import Build
 from imprint.planning.coverage import NATIVE
 from imprint.planning.facts import listed
-from imprint.values import Value
+from imprint.values import Record
 
 
-class Refused(Value):
+class Refused(Record):
     """Why one build is not planned: the gate that refused it, the code, the fact `seen`, and what was needed."""
 
     build: Build

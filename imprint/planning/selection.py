@@ -16,12 +16,12 @@ from imprint.planning.gates import CHECK, LEVEL, Fit, fit_of
 from imprint.planning.model import Machine, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair
-from imprint.values import Value
+from imprint.values import Record
 
 NOT_REACHED = "not-reached"
 
 
-class Question(Value):
+class Question(Record):
     """Everything that the choice of a build and a GPU depends on."""
 
     request: Request
@@ -30,7 +30,7 @@ class Question(Value):
     verdicts: Sequence[Verdict]
 
 
-class Selection(Value):
+class Selection(Record):
     """The outcome for all CUDA builds.
 
     `judged` holds what gates 2 to 4 say of each build; `chosen` the build to plan or None; `refused` every build

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from imprint.planning.model import Cpu, OtherGpu
 from imprint.probing.host import Host
+from imprint.values import Record, replace
 
 DEADLINE_SECONDS = 30.0
 """PowerShell alone may take seconds to start under a virus scanner."""
@@ -39,8 +39,7 @@ _WINDOWS_VENDORS = {"1002": "amd", "8086": "intel", "4D4F4351": "qualcomm", "QCO
 _NVIDIA = "10DE"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record):
     """What a native tool told: the processor, the GPUs that are not NVIDIA's, and how many NVIDIA ones there are."""
 
     cpu: Cpu

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from imprint.values import Record
 
 TEXT_LIMIT = 256 * 1024
 """Bytes read of a text file unless the caller says more; files of /proc and /sys are far smaller."""
@@ -19,8 +20,7 @@ OUTPUT_LIMIT = 256 * 1024
 """Bytes kept of each output stream of a child; what comes after is thrown away."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChildResult:
+class ChildResult(Record):
     """How a child ended. `returncode` is negative for a signal, None when it did not start or could not be reaped.
 
     `timed_out` is true only when our own deadline ended it; `truncated` when an output stream exceeded its limit;

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imprint.planning.model import Nvidia, Platform
 from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
 from imprint.probing.nvidia_answer import Surroundings, read_answer
+from imprint.values import Record, replace
 
 WSL_LIBRARIES = "/usr/lib/wsl/lib"
 
@@ -33,8 +33,7 @@ _TEGRA_CAPABILITIES = ("5.3", "6.2", "7.2", "8.7", "10.1", "11.0")
 _CHILD = Path(__file__).with_name("nvidia_child.py")
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(Record):
     """What files say about NVIDIA on a Linux machine, before any library is loaded.
 
     `gpus` counts the GPUs on the PCI bus that this system may drive, `lent` those bound to vfio for a virtual machine;

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from imprint.planning.model import Gpu, Nvidia
 from imprint.probing.host import ChildResult
 from imprint.probing.libraries import in_stubs
+from imprint.values import Record
 
 # Results of cuInit (cuda.h of CUDA 13.0) that mean something particular.
 _NO_DEVICE, _INVALID_DEVICE, _STUB = 100, 101, 34
@@ -46,8 +46,7 @@ _NVML_MISMATCH = 18
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Record):
     """What reading an answer needs besides: the kernel module's version, and facts that tell one cause from another.
 
     `hardware` says that a GPU or a device node was seen; `uvm` whether a missing or stale nvidia_uvm can be meant at

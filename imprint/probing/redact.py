@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from imprint.planning.model import Machine
+from imprint.values import replace
 
 _PATH = re.compile(r"(?<![\w:…])(?:[A-Za-z]:)?[/\\][^\n:;,'\"()]+")
 _UUID = re.compile(r"(?:GPU|MIG)-[0-9a-z/-]{4,}", re.IGNORECASE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from imprint import envvars
@@ -12,6 +11,7 @@ from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
 from imprint.probing.processor import survey_cpu
 from imprint.probing.system import survey_platform
+from imprint.values import replace
 
 ENVIRONMENT = (
     "CUDA_VISIBLE_DEVICES",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,13 @@ from imprint.state.settings import (
     parse_text,
     variables_of,
 )
+from imprint.values import Record
 
 _LONGEST = 1 << 20
 """A configuration larger than this (bytes) is no configuration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Record):
     """The value of one key and where it came from.
 
     `origin` is flag, env, file or default; `source` is the option, the variable or the file's path, None for a default.
@@ -45,8 +44,7 @@ class Setting:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Record):
     """Every key that is known or set, in listing order."""
 
     settings: Mapping[str, Setting]

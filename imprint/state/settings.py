@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from imprint import envvars
 from imprint.errors import InvalidValueError
+from imprint.values import Record
 
 Value = str | int | bool
 """What a key can hold."""
@@ -19,8 +19,7 @@ LLM_PREFIX = "llm."
 _LLM_KEY = re.compile(r"llm(\.[a-z0-9_-]+)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Record):
     """One configuration key. `default` None: unset until somebody sets it, or computed where it is used.
 
     `parse` takes text (a command line, an environment variable) and returns the value or raises ValueError with what
