@@ -1,0 +1,150 @@
+"""Looks at somebody's own environment before anything is done to it: what it is, or why it cannot be changed.
+
+Only its interpreter is started, to say which Python it is; nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imprint.errors import ImprintError
+from imprint.paths import Home
+from imprint.probing.host import Host
+from imprint.probing.interpreter import ask_interpreter
+from imprint.runtime.inventory import packages_folder
+from imprint.runtime.metadata import Held
+from imprint.runtime.pins import marker_environment
+from imprint.runtime.target import interpreter_of
+
+OLDEST = (3, 10)
+NEWEST = (3, 14)
+"""The Pythons that some build has wheels for, read from the wheels on 2026-11-29."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment: its folder of packages, its Python's version, and what markers see there."""
+
+    prefix: Path
+    python: Path
+    packages: Path
+    version: str
+    markers: Mapping[str, str] = field(repr=False)
+
+
+def look_at(prefix: Path, home: Home, host: Host) -> Environment:
+    """Return what the environment at `prefix` is.
+
+    Raises ImprintError with the reason when it is none or cannot be changed: `not-an-environment`,
+    `externally-managed`, `interpreter-gone`, `interpreter-unusable`, `interpreter-changed`, `python-unsupported`,
+    `managed-target`, `environment-read-only`.
+    """
+    prefix = prefix.expanduser().absolute()
+    python = interpreter_of(prefix)
+    _refuse_ours(prefix, home)
+    _refuse_no_environment(prefix, python)
+    facts = ask_interpreter(host, python)
+    version = str(facts["version"])
+    if facts.get("implementation") != "cpython" or not OLDEST <= _series(version) <= NEWEST:
+        raise ImprintError(
+            f"`{prefix}` has {facts.get('implementation')} {version}; "
+            f"ONNX Runtime has wheels for CPython {_dotted(OLDEST)} to {_dotted(NEWEST)}",
+            hint="use an environment with one of those",
+            code="python-unsupported",
+        )
+    packages = _packages(prefix, version, free_threaded=bool(facts.get("free_threaded")))
+    if not os.access(packages, os.W_OK | os.X_OK):
+        raise read_only(packages)
+    machine = facts.get("machine")
+    markers = marker_environment(version, machine=str(machine) if machine else None)
+    return Environment(prefix, python, packages, version, markers)
+
+
+def refuse_read_only(environment: Environment, touched: Iterable[Held]) -> None:
+    """Raise ImprintError (`environment-read-only`) when a folder that holds files to be changed refuses that."""
+    folders = {Path(path).parent for found in touched for path in found.files}
+    for folder in sorted(folders):
+        full = environment.packages / folder
+        if full.is_dir() and not os.access(full, os.W_OK | os.X_OK):
+            raise read_only(full)
+
+
+def read_only(folder: Path) -> ImprintError:
+    """Return the error that says a folder of an environment cannot be written."""
+    return ImprintError(
+        f"`{folder}` cannot be written, so the environment cannot be changed",
+        hint="use an environment that belongs to you, or leave out `--venv` to use Imprint's own",
+        code="environment-read-only",
+    )
+
+
+def identity_of(prefix: Path) -> str | None:
+    """Return what tells an environment from a later one at the same path; None when there is none."""
+    try:
+        status = (prefix / "pyvenv.cfg").stat()
+    except OSError:
+        return None
+    return f"{status.st_ino}-{status.st_mtime_ns}"
+
+
+def _refuse_ours(prefix: Path, home: Home) -> None:
+    real = Path(os.path.realpath(prefix))
+    for folder in (home.runtimes, home.tool, home.cache):
+        if real.is_relative_to(os.path.realpath(folder)):
+            raise ImprintError(
+                f"`{prefix}` belongs to Imprint itself",
+                hint="run `imprint setup` without `--venv`",
+                code="managed-target",
+            )
+
+
+def _refuse_no_environment(prefix: Path, python: Path) -> None:
+    if (prefix / "pyvenv.cfg").is_file():
+        return
+    if not prefix.exists():
+        problem = "does not exist"
+    elif not prefix.is_dir():
+        problem = "is a file; name the folder of the environment"
+    elif not os.path.lexists(python):
+        problem = "is no virtual environment: it has no `pyvenv.cfg`"
+    else:
+        for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
+            raise ImprintError(
+                f"`{prefix}` is the system's Python, which its package manager looks after (`{marker}`)",
+                hint="create an environment with `python3 -m venv PATH` and name that",
+                code="externally-managed",
+            )
+        problem = "is a Python installation, not a virtual environment: it has no `pyvenv.cfg`"
+    raise ImprintError(
+        f"`{prefix}` {problem}",
+        hint="create an environment with `python3 -m venv PATH` and name that",
+        code="not-an-environment",
+    )
+
+
+def _packages(prefix: Path, version: str, *, free_threaded: bool) -> Path:
+    series = _dotted(_series(version)) + ("t" if free_threaded else "")
+    folder = prefix / "Lib" if sys.platform == "win32" else prefix / "lib" / f"python{series}"
+    packages = folder / "site-packages"
+    found = packages_folder(prefix)
+    if packages.is_dir() and found is not None and found.samefile(packages):
+        return packages
+    there = f"`{found}`" if found is not None else "no folder of packages"
+    raise ImprintError(
+        f"`{prefix}` runs Python {version} now but holds {there}: it was made with another Python",
+        hint="recreate the environment",
+        code="interpreter-changed",
+    )
+
+
+def _series(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _dotted(series: tuple[int, int]) -> str:
+    return f"{series[0]}.{series[1]}"

@@ -1,0 +1,169 @@
+"""Works out what has to change in somebody's own environment for a plan, as plain data; changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from imprint import resources
+from imprint.errors import ImprintError
+from imprint.paths import Home
+from imprint.planning.model import Plan
+from imprint.probing.host import Host, RealHost
+from imprint.runtime import inventory, journal, leftovers
+from imprint.runtime.environment import Environment, look_at, refuse_read_only
+from imprint.runtime.journal import Journal, Receipt
+from imprint.runtime.metadata import Held, read_held
+from imprint.runtime.pins import applying, read_lock
+from imprint.runtime.replacement import Replacement, Wanted, decide_replacement
+from imprint.runtime.shipped import Shipped, read_shipped
+from imprint.runtime.unused import Known
+from imprint.state.files import Damage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `prepare` was asked: everything that is needed to look again."""
+
+    prefix: Path
+    plan: Plan
+    home: Home
+    host: Host
+    locks: tuple[Path, ...]
+    shipped: Shipped
+    repair: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InplacePlan:
+    """What will be done to an environment; nothing has been done yet.
+
+    `download_bytes` is what a download takes at most, None where unknown; `freed_bytes` the size of what goes.
+    `interrupted` tells that an earlier run was, and that this one finishes it. `leftovers` are files that no
+    distribution claims in the folder of ONNX Runtime.
+    """
+
+    asked: Asked = field(repr=False)
+    environment: Environment
+    wanted: Wanted
+    held: tuple[Held, ...] = field(repr=False)
+    replacement: Replacement
+    leftovers: tuple[str, ...]
+    journal: Journal | None
+    receipt: Receipt | None
+    download_bytes: int | None
+    findings: tuple[Damage, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an earlier run did not end."""
+        return self.journal is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything to do."""
+        return self.interrupted or not self.replacement.is_empty or bool(self.leftovers)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the changes as `setup --venv --dry-run --json` shows them."""
+        decided = self.replacement
+        return {
+            "environment": os.fspath(self.environment.prefix),
+            "changes": [
+                {"name": change.name, "from": change.before, "to": change.after, "why": change.why}
+                for change in decided.changes
+            ],
+            "requirers": [
+                {
+                    "name": found.name,
+                    "version": found.version,
+                    "requires": found.requirement,
+                    "gets": found.gets,
+                    "satisfied": found.satisfied,
+                    "same_name": found.same_name,
+                }
+                for found in decided.requirers
+            ],
+            "stays": [
+                {"name": found.name, "version": found.version, "pinned": found.pinned, "why": found.why}
+                for found in decided.stays
+            ],
+            "leftovers": list(self.leftovers),
+            "interrupted": self.interrupted,
+            "download_bytes": self.download_bytes,
+            "removed_bytes": decided.freed,
+        }
+
+
+def prepare(  # noqa: PLR0913 - all but the first three are keywords
+    prefix: Path,
+    plan: Plan,
+    home: Home,
+    *,
+    host: Host | None = None,
+    locks: Sequence[Path] | None = None,
+    shipped: Shipped | None = None,
+    repair: bool = False,
+) -> InplacePlan:
+    """Return what has to be done so that the environment at `prefix` holds exactly the build that `plan` names.
+
+    Changes nothing. `locks` are the plan's own unless given; with `repair` every file's hash is compared, and the
+    build and its libraries are installed anew. Raises ImprintError with the reason when the environment is refused.
+    """
+    if plan.build is None or plan.lock is None:
+        raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
+    return prepare_again(
+        Asked(
+            prefix=prefix,
+            plan=plan,
+            home=home,
+            host=host if host is not None else RealHost(),
+            locks=tuple(locks) if locks is not None else (resources.lock_path(plan.lock),),
+            shipped=shipped if shipped is not None else read_shipped(),
+            repair=repair,
+        )
+    )
+
+
+def prepare_again(asked: Asked) -> InplacePlan:
+    """Return what has to be done now for what was asked before."""
+    environment = look_at(asked.prefix, asked.home, asked.host)
+    findings: list[Damage] = []
+    store = journal.store_of(asked.home, environment.prefix)
+    interrupted = journal.read_journal(store, findings)
+    receipt = journal.read_receipt(store, findings)
+    seen = inventory.inspect(environment.prefix, deep=asked.repair)
+    held = read_held(seen)
+    pins = applying([pin for lock in asked.locks for pin in read_lock(lock)], environment.markers)
+    wanted = Wanted(pins, repair=asked.repair)
+    build = f"{wanted.runtime.name}=={wanted.runtime.version}"
+    wanted = replace(wanted, requires=asked.shipped.requires.get(build, ()))
+    known = Known(
+        ever=asked.shipped.ever,
+        elsewhere=asked.shipped.elsewhere,
+        receipt={**(receipt.installed if receipt else {}), **(interrupted.install if interrupted else {})},
+        marked=frozenset(interrupted.uninstall if interrupted else ()),
+    )
+    decided = decide_replacement(held, seen.runtime, wanted, known, environment.markers)
+    touched = [found for found in held if found.name in decided.uninstall]
+    refuse_read_only(environment, touched)
+    return InplacePlan(
+        asked=asked,
+        environment=environment,
+        wanted=wanted,
+        held=held,
+        replacement=decided,
+        leftovers=_leftovers(environment.packages),
+        journal=interrupted,
+        receipt=receipt,
+        download_bytes=asked.plan.download_bytes if decided.install else 0,
+        findings=tuple(findings),
+    )
+
+
+def _leftovers(packages: Path) -> tuple[str, ...]:
+    found = leftovers.unclaimed(packages, (leftovers.RUNTIME_FOLDER,))
+    return tuple(path for path in found if not path.endswith(".pyc"))

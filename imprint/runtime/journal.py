@@ -1,0 +1,236 @@
+"""What we keep about an environment of somebody else's: the journal of a change under way, and the receipt of the last.
+
+Both lie under `data/inplace/`, in a folder named after the environment's path. A journal that is there when no run is
+at work belongs to one that was interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from imprint.errors import BusyError
+from imprint.paths import Home
+from imprint.runtime.environment import identity_of
+from imprint.state import files
+from imprint.state.files import Damage, raise_for_write
+
+if sys.platform != "win32":
+    import fcntl
+
+WAIT_SECONDS = 90.0
+"""How long an installer that outlived its run is waited for; uv itself gives up a lock after 60."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The intent of a change, written before it and removed after it.
+
+    `uninstall` holds names, `install` versions by name, `files` the paths that any of them owns and `folders` those
+    in which nothing unclaimed may be left, both relative to the folder of packages.
+    """
+
+    build: str
+    version: str
+    since: str
+    uninstall: tuple[str, ...] = ()
+    install: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the last finished run left: the build, and the distributions that are there because of us."""
+
+    build: str
+    version: str
+    lock: str
+    since: str
+    installed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folder of one environment, and what lies where in it."""
+
+    prefix: Path
+    folder: Path
+
+    @property
+    def journal(self) -> Path:
+        """The journal (JSON)."""
+        return self.folder / "journal.json"
+
+    @property
+    def receipt(self) -> Path:
+        """The receipt (JSON)."""
+        return self.folder / "receipt.json"
+
+    @property
+    def lock(self) -> Path:
+        """The part of the lock that is being installed."""
+        return self.folder / "install.txt"
+
+    @property
+    def kept(self) -> Path:
+        """Copies of the owner's files that an uninstall may take along."""
+        return self.folder / "kept"
+
+    @property
+    def staged(self) -> Path:
+        """The folder in which what will be installed is unpacked first."""
+        return self.folder / "staged"
+
+
+def store_of(home: Home, prefix: Path) -> Store:
+    """Return where the records of the environment at `prefix` lie; links to one environment share its records."""
+    real = os.path.realpath(prefix.expanduser())
+    name = re.sub(r"[^\w.-]", "-", Path(real).name)[:40] or "environment"
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
+    return Store(prefix, home.data / "inplace" / f"{name}-{digest}")
+
+
+@contextlib.contextmanager
+def hold(store: Store, wait_seconds: float = WAIT_SECONDS) -> Iterator[int | None]:
+    """Hold the environment for the body and yield a descriptor that installers inherit.
+
+    The mutex of the home is freed when its holder is killed, while an installer that it started may go on; this lock
+    is freed only when that installer has ended too. Raises BusyError. On Windows there is no such lock (None).
+    """
+    store.folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        yield None
+        return
+    try:
+        descriptor = os.open(store.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise_for_write(store.folder, error)
+    try:
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise BusyError(
+                        f"an installer of an earlier run is still at work in `{store.prefix}`",
+                        hint="wait for it or end it, then run the same command again",
+                    ) from None
+                time.sleep(0.05)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_journal(store: Store, findings: list[Damage] | None = None) -> Journal | None:
+    """Return the journal of an interrupted run; None when there is none or it is of an earlier environment here."""
+    value = _read(store.journal, store.prefix, findings)
+    if value is None:
+        return None
+    try:
+        return Journal(
+            build=str(value["build"]),
+            version=str(value["version"]),
+            since=str(value["since"]),
+            uninstall=tuple(map(str, value["uninstall"])),
+            install={str(name): str(version) for name, version in value["install"].items()},
+            files=tuple(path for path in map(str, value["files"]) if _is_inside(path)),
+            folders=tuple(path for path in map(str, value["folders"]) if _is_inside(path)),
+        )
+    except (KeyError, TypeError, AttributeError):
+        files.set_aside(store.journal, "is no journal of a change", findings)
+        return None
+
+
+def write_journal(store: Store, journal: Journal) -> None:
+    """Record the intent so that it survives a power cut."""
+    files.write_json(
+        store.journal,
+        {
+            "schema": 1,
+            "prefix": os.fspath(store.prefix),
+            "identity": identity_of(store.prefix),
+            "build": journal.build,
+            "version": journal.version,
+            "since": journal.since,
+            "uninstall": list(journal.uninstall),
+            "install": dict(journal.install),
+            "files": list(journal.files),
+            "folders": list(journal.folders),
+        },
+    )
+
+
+def read_receipt(store: Store, findings: list[Damage] | None = None) -> Receipt | None:
+    """Return what the last finished run left; None when there is none or it is of an earlier environment here."""
+    value = _read(store.receipt, store.prefix, findings)
+    if value is None:
+        return None
+    try:
+        return Receipt(
+            build=str(value["build"]),
+            version=str(value["version"]),
+            lock=str(value["lock"]),
+            since=str(value["since"]),
+            installed={str(name): str(version) for name, version in value["installed"].items()},
+        )
+    except (KeyError, TypeError, AttributeError):
+        files.set_aside(store.receipt, "is no receipt of a change", findings)
+        return None
+
+
+def write_receipt(store: Store, receipt: Receipt) -> None:
+    """Record what a finished run left."""
+    files.write_json(
+        store.receipt,
+        {
+            "schema": 1,
+            "prefix": os.fspath(store.prefix),
+            "identity": identity_of(store.prefix),
+            "build": receipt.build,
+            "version": receipt.version,
+            "lock": receipt.lock,
+            "since": receipt.since,
+            "installed": dict(receipt.installed),
+        },
+    )
+
+
+def finish(store: Store) -> None:
+    """Remove the journal and all that was kept for a run that ended well; the journal first."""
+    with contextlib.suppress(FileNotFoundError):
+        store.journal.unlink()
+    files.fsync_folder(store.folder)
+    shutil.rmtree(store.kept, ignore_errors=True)
+    sweep_staged(store)
+    with contextlib.suppress(OSError):
+        store.lock.unlink()
+
+
+def sweep_staged(store: Store) -> None:
+    """Remove what earlier runs unpacked."""
+    for folder in store.folder.glob("staged*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(path: Path, prefix: Path, findings: list[Damage] | None) -> dict[str, Any] | None:
+    value = files.read_json(path, findings=findings)
+    if value is None or value.get("identity") != identity_of(prefix):
+        return None
+    return value
+
+
+def _is_inside(path: str) -> bool:
+    parts = Path(path).parts
+    return bool(parts) and not Path(path).is_absolute() and ".." not in parts
