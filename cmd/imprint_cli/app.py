@@ -131,6 +131,8 @@ def _answer(arguments: list[str], commands: Mapping[str, Entry]) -> int:
             raise InterruptedByUserError("interrupted")  # noqa: TRY301 - one place renders every error
     except (Exception, KeyboardInterrupt) as error:
         remark, code = exits.explain(error, arguments)
+        if remark.hint is None and code == exits.USAGE:
+            remark = Remark(remark.code, remark.message, _help_hint(words))
         # A stdout that cannot be written takes no JSON either.
         return _refuse(" ".join(words), remark, code, as_json=as_json and not isinstance(error, OSError))
     return outcome if isinstance(outcome, int) else exits.OK
@@ -153,8 +155,11 @@ def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, En
 def _usage_error(error: typer.TyperException, words: tuple[str, ...]) -> UsageError:
     """Word an error of the command-line parser as ours."""
     message = error.format_message().rstrip(".")
-    command = " ".join(("imprint", *words))
-    return UsageError(message[:1].lower() + message[1:], hint=f"`{command} --help` shows what it takes")
+    return UsageError(message[:1].lower() + message[1:], hint=_help_hint(words))
+
+
+def _help_hint(words: tuple[str, ...]) -> str:
+    return f"`{' '.join(('imprint', *words))} --help` shows what it takes"
 
 
 def _print(command: str, answer: Answer, *, as_json: bool) -> int:

@@ -6,9 +6,12 @@ changes, this stops applying and only speed is lost; a test notices.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import typer
+
+_PATH_CHECKS = ("exists", "writable", "resolve_path", "allow_dash")
 
 _NAMES: dict[type, str] = {int: "whole number", float: "number"}
 
@@ -68,8 +71,8 @@ def _plain(described: Any) -> Plain | None:  # noqa: ANN401 - as above
     if many:
         (kind,) = get_args(kind) or (None,)
     given = described.parameter_info
-    if kind not in {str, int, float, bool} or given.parser is not None or described.choices is not None:
+    if kind not in {str, int, float, bool, Path} or given.parser is not None or described.choices is not None:
         return None
-    if getattr(given, "max", None) is not None:
+    if getattr(given, "max", None) is not None or any(getattr(given, check, False) for check in _PATH_CHECKS):
         return None
     return Plain(kind, many, getattr(given, "min", None))

@@ -93,7 +93,7 @@ def render_check(data: Data) -> str:
     if data["kind"]:
         head += f" ({data['kind']})"
     device = data.get("device") or {}
-    where = device.get("name") or device.get("provider") or device.get("device")
+    where = device.get("name") or {"cpu": "the CPU", "gpu": "the GPU"}.get(str(device.get("kind")))
     lines = [f"{head} on {where}" if where else head]
     for name, step in (data.get("steps") or {}).items():
         detail = step.get("error") or step.get("detail") or ""

@@ -122,7 +122,7 @@ def target_interpreter(facts: Facts) -> list[Finding]:
     check = "target:interpreter"
     if facts.provisioned is False:
         seen = f"no runtime is set up in {facts.home}"
-        return [_finding(facts, check, "not-provisioned", ERROR, seen, runs_on="none")]
+        return [_finding(facts, check, "not-installed", ERROR, seen, runs_on="none")]
     found = facts.interpreter
     if found is None:
         return _missing(facts, check, "target")

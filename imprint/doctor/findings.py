@@ -77,7 +77,7 @@ CODES: dict[str, Explanation] = {
         "an environment variable begins with IMPRINT_ and means nothing; it is most likely misspelt and has no effect",
         "correct its name or unset it",
     ),
-    "not-provisioned": Explanation("no runtime was set up yet, so nothing can be embedded", "`imprint setup`"),
+    "not-installed": Explanation("no runtime was set up yet, so nothing can be embedded", "`imprint setup`"),
     "interpreter-gone": Explanation(
         "the Python that the runtime was made with is gone or does not start; the runtime cannot be used",
         "`imprint setup` makes a new one",

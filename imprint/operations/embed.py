@@ -70,7 +70,7 @@ def embed(
     """Embed every text and write one row each, in order: unit vectors, float32.
 
     Memory does not grow with the input. The first event says on what it runs. Raises UsageError for input that cannot
-    be read (with its line), ImprintError `not-provisioned`, `model-missing`, a plan's code where a GPU is required and
+    be read (with its line), ImprintError `not-installed`, `model-missing`, a plan's code where a GPU is required and
     not to be had, and what the worker raises. An output file is then as it was before.
     """
     _check(options)
@@ -119,7 +119,7 @@ def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _
         raise ImprintError(
             "no runtime is set up here" if target is None else f"the runtime has lost its interpreter {target.python}",
             hint="run `imprint setup`" if options.venv is None else "`--venv` names a virtual environment's folder",
-            code="not-provisioned",
+            code="not-installed",
         )
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan

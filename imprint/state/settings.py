@@ -80,7 +80,7 @@ KEYS: dict[str, Key] = {
         Key("model.name", "all-minilm-l6-v2", _text, "a model that `imprint model list` shows"),
         Key("model.file", "auto", _text, "auto or the name of one of the model's files", ("auto",)),
         Key("model.max_tokens", 256, _whole(1, 1_000_000), "a whole number from 1"),
-        Key("model.batch_tokens", 512, _whole(1, 100_000_000), "a whole number from 1"),
+        Key("model.batch_tokens", 256, _whole(1, 100_000_000), "a whole number from 1"),
         Key("model.threads", None, _whole(1, 4096), "a whole number from 1 to 4096"),
         Key("runtime.portable_gpu", True, _boolean, "true or false", (True, False)),
         Key("server.host", "127.0.0.1", _text, "a host name or address"),

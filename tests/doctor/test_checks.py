@@ -53,7 +53,7 @@ def test_a_healthy_set_up_has_neither_errors_nor_warnings() -> None:
             [("environment-invalid", "error")],
         ),
         ("environment:names", {"unknown_variables": (("IMPRINT_X", None),)}, [("unknown-variable", "warning")]),
-        ("target:interpreter", {"provisioned": False}, [("not-provisioned", "error")]),
+        ("target:interpreter", {"provisioned": False}, [("not-installed", "error")]),
         ("target:interpreter", {"interpreter": Interpreter("/p", present=False)}, [("interpreter-gone", "error")]),
         (
             "target:interpreter",
