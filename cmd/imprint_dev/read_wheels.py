@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,15 +62,18 @@ def _run(arguments: argparse.Namespace) -> int:
     if unknown := sorted(set(arguments.builds) - set(names)):
         sys.stderr.write(f"error: no such build: {', '.join(unknown)}; there are {', '.join(names)}\n")
         return 2
+    wanted = [place for place in table.places(document) if place.build["name"] in (arguments.builds or names)]
     failures = 0
     try:
         uv = find_uv()
-        for place in table.places(document):
-            if place.build["name"] in (arguments.builds or names):
-                lines, wrong = _one(uv, place, arguments)
-                failures += wrong
-                sys.stdout.write("".join(line + "\n" for line in lines))
-                sys.stdout.flush()
+        for _system, group in by_system(wanted):
+            # Builds of one platform share libraries. What was downloaded for it goes before the next one's comes.
+            with tempfile.TemporaryDirectory(prefix="imprint-wheels-") as folder:
+                for place in group:
+                    lines, wrong = _one(uv, place, Path(folder), arguments)
+                    failures += wrong
+                    sys.stdout.write("".join(line + "\n" for line in lines))
+                    sys.stdout.flush()
     except (UvError, ReadingError, wheels.WheelError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
@@ -79,9 +82,17 @@ def _run(arguments: argparse.Namespace) -> int:
     return 1 if failures else 0
 
 
-def _one(uv: str, place: table.Place, arguments: argparse.Namespace) -> tuple[list[str], int]:
+def by_system(places: Iterable[table.Place]) -> list[tuple[tuple[str, str], list[table.Place]]]:
+    """Return the places grouped by operating system and architecture."""
+    groups: dict[tuple[str, str], list[table.Place]] = {}
+    for place in places:
+        groups.setdefault(place.system, []).append(place)
+    return list(groups.items())
+
+
+def _one(uv: str, place: table.Place, folder: Path, arguments: argparse.Namespace) -> tuple[list[str], int]:
     """Read one place and put the reading into its document; return what to say and the number of failures."""
-    examined = examine(uv, place, cross_check=arguments.cross_check)
+    examined = examine(uv, place, folder, cross_check=arguments.cross_check)
     lines = [
         f"{place}: {kind} {capability} does not count: {share.containers} containers, {share.size} bytes"
         for (kind, capability), share in sorted(examined.too_little.items())
@@ -94,8 +105,11 @@ def _one(uv: str, place: table.Place, arguments: argparse.Namespace) -> tuple[li
     return [*lines, *(different or [f"{place}: as in the table"])], failures
 
 
-def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examined:
-    """Install a build's lock for one platform into a scratch folder and read it. Errors: those of `_run`."""
+def examine(uv: str, place: table.Place, folder: Path, *, cross_check: bool = False) -> Examined:
+    """Install a build's lock for one platform under `folder`, where uv's cache is kept too, and read it.
+
+    Errors: ReadingError, UvError, WheelError, BinaryError, FatbinError, CoverageError.
+    """
     lock = parse_claims((LOCKS / "platforms.toml").read_text(encoding="utf-8"))[place.lock]
     spot = spot_of(lock, *place.system)
     chosen = wheels.choose(wheels.resolve(uv, lock, LOCKS, spot), spot)
@@ -103,7 +117,8 @@ def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examin
     served = [wheel for wheel in wheels.resolve(uv, lock, LOCKS, None) if wheel.distribution == runtime]
     pythons = [one.python for one in lock.spots if one.platform == spot.platform]
     floor = table.later(wheels.floor_on(chosen[runtime]), table.FLOORS.get(place.system))
-    with tempfile.TemporaryDirectory(prefix="imprint-wheels-") as scratch:
+    # On the cache's file system, so that installing is hard-linking.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
         target = Path(scratch, "target")
         _install(uv, lock, spot, target)
         info = build_info((target / _CAPI / "build_and_package_info.py").read_text(encoding="utf-8"))
@@ -112,7 +127,7 @@ def examine(uv: str, place: table.Place, *, cross_check: bool = False) -> Examin
         covered = coverage.judge(library.code)
         unreadable = False
         if cross_check and provider and provider.suffix == ".so":
-            unreadable = not compare_with_cuobjdump(uv, provider, library, Path(scratch))
+            unreadable = not compare_with_cuobjdump(uv, provider, library, folder)
         links = coverage.cuda_libraries(library.needed)
         supplied = {path.name for path in target.rglob("*") if path.is_file()}
         installed = recorded_bytes(target)
@@ -143,8 +158,7 @@ def spot_of(lock: Lock, system: str, arch: str) -> Spot:
 def _install(uv: str, lock: Lock, spot: Spot, target: Path) -> None:
     arguments = ["pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "--no-deps"]
     arguments += ["--python-platform", spot.triple, "--python-version", spot.python, "--target", str(target)]
-    # A cache of its own, beside the target: hard links cost nothing, and both go together.
-    extra = {"UV_CACHE_DIR": str(target.with_name("cache"))}
+    extra = {"UV_CACHE_DIR": str(target.parent.with_name("cache"))}
     extra |= {"MACOSX_DEPLOYMENT_TARGET": spot.macos} if spot.macos else {}
     done = run_uv(uv, [*arguments, "--requirements", str(LOCKS / f"{lock.name}.txt")], cwd=target.parent, extra=extra)
     if done.returncode != 0:
@@ -174,29 +188,31 @@ def recorded_bytes(target: Path) -> int:
     return total
 
 
-def compare_with_cuobjdump(uv: str, provider: Path, library: binaries.Library, scratch: Path) -> bool:
+def compare_with_cuobjdump(uv: str, provider: Path, library: binaries.Library, folder: Path) -> bool:
     """Compare with what NVIDIA's tool lists of a Linux library; False when it cannot read the library.
 
     It calls some libraries of older toolkits an invalid ELF file and stops there. Errors: ReadingError when the two
     differ, UvError when the tool is not to be had.
     """
-    tool = _cuobjdump(uv, scratch)
-    for option, kind in (("--list-elf", "native"), ("--list-ptx", "ptx")):
-        done = subprocess.run([tool, option, provider], check=False, capture_output=True, text=True)
-        if done.returncode != 0 and "Invalid ELF" in done.stderr:
-            return False
-        theirs = Counter(f"{name[:-1]}.{name[-1]}{suffix}" for name, suffix in coverage.TARGET.findall(done.stdout))
+    tool = [_cuobjdump(uv, folder), "--list-elf", "--list-ptx", provider]
+    done = subprocess.run(tool, check=False, capture_output=True, text=True)
+    if done.returncode != 0 and "Invalid ELF" in done.stderr:
+        return False
+    for word, kind in (("ELF", "native"), ("PTX", "ptx")):
+        listed = "".join(line for line in done.stdout.splitlines() if line.startswith(f"{word} file"))
+        theirs = Counter(f"{name[:-1]}.{name[-1]}{suffix}" for name, suffix in coverage.TARGET.findall(listed))
         ours = Counter(code.capability for code in library.code if code.kind == kind)
         if theirs != ours:
             raise ReadingError(f"{provider.name}: {kind} code by cuobjdump is {dict(theirs)}, by us {dict(ours)}")
     return True
 
 
-def _cuobjdump(uv: str, scratch: Path) -> Path:
-    folder = scratch / "cuobjdump"
-    arguments = ["pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "--target", str(folder)]
-    done = run_uv(uv, [*arguments, "--requirements", str(LOCKS / "cuobjdump.txt")], cwd=scratch)
-    found = next(folder.rglob("bin/cuobjdump"), None) if done.returncode == 0 else None
+def _cuobjdump(uv: str, folder: Path) -> Path:
+    target = folder / "cuobjdump"
+    arguments = ["pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "--target", str(target)]
+    arguments += ["--requirements", str(LOCKS / "cuobjdump.txt")]
+    done = run_uv(uv, arguments, cwd=folder, extra={"UV_CACHE_DIR": str(folder / "cache")})
+    found = next(target.rglob("bin/cuobjdump"), None) if done.returncode == 0 else None
     if found is None:
         raise UvError(f"cuobjdump is not to be had here:\n{done.stderr.strip()}")
     found.chmod(0o755)

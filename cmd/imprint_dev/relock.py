@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no public name
 
 Say = Callable[[str], None]
+_AT_ONCE = 4
+"""Dry runs at a time: each waits for the index most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +107,22 @@ def compile_lock(uv: str, lock: Lock, folder: Path, old: str, *, upgrade: bool) 
 
 def verify(uv: str, lock: Lock, text: str) -> list[tuple[Spot, str]]:
     """Return the claims that do not hold: those for which `text` does not resolve to hashed wheels alone."""
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(_AT_ONCE) as pool:
         file = Path(scratch, f"{lock.name}.txt")
         file.write_text(text, encoding="utf-8")
-        refused = []
-        for spot in lock.spots:
-            arguments = ["pip", "install", "--dry-run", "--only-binary", ":all:", "--require-hashes"]
-            arguments += ["--python-platform", spot.triple, "--python-version", spot.python]
-            arguments += ["--target", str(Path(scratch, "target")), "--requirements", str(file)]
-            arguments += ["--no-deps"] if lock.no_deps else []
-            extra = {"MACOSX_DEPLOYMENT_TARGET": spot.macos} if spot.macos else {}
-            done = run_uv(uv, arguments, cwd=Path(scratch), extra=extra)
-            if done.returncode != 0:
-                refused.append((spot, _cause(done.stderr)))
-        return refused
+        answers = pool.map(lambda spot: _dry_run(uv, lock, file, spot), lock.spots)
+        return [(spot, words) for spot, words in zip(lock.spots, answers, strict=True) if words is not None]
+
+
+def _dry_run(uv: str, lock: Lock, file: Path, spot: Spot) -> str | None:
+    """Return why the lock does not install on the machine, None when it does."""
+    arguments = ["pip", "install", "--dry-run", "--only-binary", ":all:", "--require-hashes"]
+    arguments += ["--python-platform", spot.triple, "--python-version", spot.python]
+    arguments += ["--target", f"{spot.platform}-{spot.python}", "--requirements", file.name]
+    arguments += ["--no-deps"] if lock.no_deps else []
+    extra = {"MACOSX_DEPLOYMENT_TARGET": spot.macos} if spot.macos else {}
+    done = run_uv(uv, arguments, cwd=file.parent, extra=extra)
+    return None if done.returncode == 0 else _cause(done.stderr)
 
 
 def _cause(stderr: str) -> str:
