@@ -194,7 +194,7 @@ def compare_with_cuobjdump(uv: str, provider: Path, library: binaries.Library, f
     It calls some libraries of older toolkits an invalid ELF file and stops there. Errors: ReadingError when the two
     differ, UvError when the tool is not to be had.
     """
-    tool = [_cuobjdump(uv, folder), "--list-elf", "--list-ptx", provider]
+    tool = [str(_cuobjdump(uv, folder)), "--list-elf", "--list-ptx", str(provider)]
     done = subprocess.run(tool, check=False, capture_output=True, text=True)
     if done.returncode != 0 and "Invalid ELF" in done.stderr:
         return False
