@@ -10,7 +10,7 @@ import base64
 import hashlib
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,13 +29,13 @@ print(info.package_name, info.__version__, library.split()[0])
 """
 
 
-def wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Path:
-    """Write a wheel with a RECORD and return its path."""
+def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], *, requires: Sequence[str] = ()) -> Path:
+    """Write a wheel with a RECORD and return its path. `requires` are its Requires-Dist lines."""
     stem = name.replace("-", "_")
     info = f"{stem}-{version}.dist-info"
     content = {
         **files,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{_headers(requires)}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: twins\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     rows = [f"{path},sha256={_urlsafe(text)},{len(text.encode())}" for path, text in content.items()]
@@ -117,6 +117,13 @@ def twin_check(python: Path, device: Device | None, environ: Mapping[str, str]) 
     if seen != f"{wanted} {VERSION} {wanted}":
         return CheckResult("failed", "wrong-device", provider, device, f"loaded {seen}")
     return CheckResult("ok", None, provider, device, steps={"conv": Step(ok=True)})
+
+
+def _headers(requires: Sequence[str]) -> str:
+    extras = sorted({line.split("extra == ")[1].strip("\"' ") for line in requires if "extra == " in line})
+    return "".join(
+        [f"Provides-Extra: {extra}\n" for extra in extras] + [f"Requires-Dist: {line}\n" for line in requires]
+    )
 
 
 def _urlsafe(text: str) -> str:
