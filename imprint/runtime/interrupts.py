@@ -27,10 +27,38 @@ def interruptible(what: str) -> Iterator[None]:
             f"{what} was interrupted", hint="what was current before still is; run the same command again"
         ) from None
     finally:
+        _State.pending = False
         for number, handler in before.items():
             # None: a handler that was not set from Python; it cannot be put back.
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Hold back an interrupt during the body, and let it out at the end.
+
+    For the moments at which an exception would lose something, such as the handle of a child just started. Works
+    inside `interruptible`; elsewhere it does nothing.
+    """
+    _State.depth += 1
+    try:
+        yield
+    finally:
+        _State.depth -= 1
+    if _State.depth == 0 and _State.pending:
+        _State.pending = False
+        raise KeyboardInterrupt
+
+
+class _State:
+    """Handlers have no arguments of their own; they run in the main thread only."""
+
+    depth = 0
+    pending = False
+
+
 def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)
+    if _State.depth:
+        _State.pending = True
+    else:
+        raise KeyboardInterrupt(signal.Signals(number).name)

@@ -21,6 +21,7 @@ from pathlib import Path
 from imprint.errors import ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
+from imprint.runtime.interrupts import deferred
 from imprint.state.files import raise_for_write
 
 OLDEST = (0, 11)
@@ -244,21 +245,11 @@ def _hashes(text: str) -> str:
 def _run(
     argv: list[str], environ: Mapping[str, str], home: Home, on_bytes: Callable[[int], None] | None
 ) -> tuple[int, str]:
+    process = None
     try:
-        home.cache.mkdir(parents=True, exist_ok=True)
-        process = subprocess.Popen(
-            argv,
-            cwd=home.root,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=sys.platform != "win32",
-        )
-    except OSError as error:
-        raise_for_write(home.cache, error)
-    before = space.used_by(home.cache) if on_bytes is not None else 0
-    try:
+        with deferred():
+            process = _start(argv, environ, home)
+        before = space.used_by(home.cache) if on_bytes is not None else 0
         while True:
             try:
                 _, stderr = process.communicate(timeout=_POLL_SECONDS if on_bytes is not None else None)
@@ -269,8 +260,25 @@ def _run(
                 return process.returncode, stderr.decode("utf-8", "replace")
     except BaseException:
         # An interrupt, or a listener that failed: no child of ours may go on changing things.
-        _end(process)
+        if process is not None:
+            _end(process)
         raise
+
+
+def _start(argv: list[str], environ: Mapping[str, str], home: Home) -> subprocess.Popen[bytes]:
+    try:
+        home.cache.mkdir(parents=True, exist_ok=True)
+        return subprocess.Popen(
+            argv,
+            cwd=home.root,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        raise_for_write(home.cache, error)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
