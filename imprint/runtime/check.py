@@ -157,7 +157,7 @@ def judge(provider: str, device: Device | None, ended: ChildResult) -> CheckResu
     facts = _answer(ended.stdout)
     if facts is None:
         return _without_answer(provider, device, ended)
-    steps = {name: _step(facts["steps"].get(name), provider) for name in _STEPS if name in facts["steps"]}
+    steps = {name: _step(facts["steps"].get(name), provider) for name in _STEPS}
     build = facts.get("build") or {}
     if facts.get("error"):
         told = _Told(provider, device, {}, build, f"{facts['error']}\n{ended.stderr}")
@@ -165,7 +165,7 @@ def judge(provider: str, device: Device | None, ended: ChildResult) -> CheckResu
     told = _Told(
         provider, device, steps, build, "\n".join([*(step.error or "" for step in steps.values()), ended.stderr])
     )
-    bad = next((name for name in _STEPS if name not in steps or not steps[name].ok), None)
+    bad = next((name for name in _STEPS if not steps[name].ok), None)
     if bad is None:
         return told.result("ok", None, None)
     return _failed(told, bad)
@@ -265,7 +265,7 @@ def _step(seen: object, provider: str) -> Step:
 
 def _failed(told: _Told, name: str) -> CheckResult:
     """Judge the first step that is not ok, from the causes that explain the most to those that explain the least."""
-    step = told.steps.get(name, Step(ok=False))
+    step = told.steps[name]
     if step.error is None:
         if step.providers is not None and step.providers[:1] != (told.provider,):
             where = ", ".join(step.providers) or "nothing"

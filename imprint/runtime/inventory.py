@@ -163,7 +163,7 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
             rows = list(csv.reader(file))
     except (OSError, ValueError, csv.Error):
         rows = []
-    if not any(rows):
+    if not any(row and row[0] for row in rows):
         problems.append(Problem(name, "no-record"))
     for row in rows:
         problem, recorded = _compare(name, row, str(packages), deep)

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from imprint.runtime.inventory import Problem, RuntimePackage, inspect, is_runtime, normalize
+from support.twins import runtime_files, wheel
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    """Make an environment with the CPU build and one more package, as uv leaves it."""
+    packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    _install(packages, wheel(tmp_path / "wheels", "onnxruntime", "1.31.1", runtime_files("onnxruntime")))
+    _install(packages, wheel(tmp_path / "wheels", "flat.buffers", "25.12", {"flatbuffers/__init__.py": "x"}))
+    return tmp_path / "env"
+
+
+def _install(packages: Path, file: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(packages)
+    info = next(packages.glob(f"{'-'.join(file.name.split('-')[:2])}.dist-info"))
+    (info / "INSTALLER").write_text("uv")
+
+
+def _packages(prefix: Path) -> Path:
+    return prefix / "lib" / "python3.12" / "site-packages"
+
+
+def test_a_whole_environment_has_no_problems(prefix: Path) -> None:
+    seen = inspect(prefix, deep=True)
+    assert seen.problems == ()
+    assert seen.versions == {"flat-buffers": "25.12", "onnxruntime": "1.31.1"}
+    assert seen.runtime == RuntimePackage("onnxruntime", "1.31.1", None)
+    assert [found.name for found in seen.runtime_distributions] == ["onnxruntime"]
+
+
+def test_no_environment_is_an_empty_inventory(tmp_path: Path) -> None:
+    seen = inspect(tmp_path)
+    assert seen.packages is None
+    assert seen.distributions == ()
+
+
+def test_each_damage_is_its_own_problem(prefix: Path) -> None:
+    packages = _packages(prefix)
+    info = packages / "onnxruntime-1.31.1.dist-info"
+    (packages / "onnxruntime" / "part1.py").unlink()
+    (packages / "onnxruntime" / "part2.py").write_text("")
+    (info / "INSTALLER").unlink()
+    assert set(inspect(prefix).problems) == {
+        Problem("onnxruntime", "no-installer"),
+        Problem("onnxruntime", "missing", "onnxruntime/part1.py"),
+        Problem("onnxruntime", "size", "onnxruntime/part2.py"),
+    }
+    shutil.rmtree(info)
+    info.mkdir()
+    assert {problem.kind for problem in inspect(prefix).problems} == {"no-metadata", "no-record", "no-installer"}
+
+
+def test_a_byte_that_changed_is_seen_only_when_every_file_is_hashed(prefix: Path) -> None:
+    path = _packages(prefix) / "onnxruntime" / "part1.py"
+    path.write_bytes(b"X" + path.read_bytes()[1:])
+    assert inspect(prefix).problems == ()
+    assert inspect(prefix, deep=True).problems == (Problem("onnxruntime", "hash", "onnxruntime/part1.py"),)
+
+
+@pytest.mark.parametrize("record", [b"", b"\xff\xfe\x00", b'"unclosed', b",,,\n,,\n", b"\0\n"])
+def test_a_broken_record_is_a_problem_not_an_error(prefix: Path, record: bytes) -> None:
+    (_packages(prefix) / "onnxruntime-1.31.1.dist-info" / "RECORD").write_bytes(record)
+    assert inspect(prefix).problems
+
+
+def test_both_builds_in_one_folder_are_both_seen(prefix: Path, tmp_path: Path) -> None:
+    _install(
+        _packages(prefix), wheel(tmp_path / "wheels", "onnxruntime-gpu", "1.31.1", runtime_files("onnxruntime-gpu"))
+    )
+    seen = inspect(prefix)
+    assert [found.name for found in seen.runtime_distributions] == ["onnxruntime", "onnxruntime-gpu"]
+    assert seen.runtime == RuntimePackage("onnxruntime-gpu", "1.31.1", None)
+    assert {problem.distribution for problem in seen.problems} == {"onnxruntime"}
+
+
+def test_a_hollow_folder_says_nothing_about_itself(prefix: Path) -> None:
+    shutil.rmtree(_packages(prefix) / "onnxruntime" / "capi")
+    assert inspect(prefix).runtime == RuntimePackage()
+
+
+@pytest.mark.parametrize(
+    ("name", "owns"),
+    [
+        ("onnxruntime", True),
+        ("onnxruntime-gpu", True),
+        ("onnxruntime-directml", True),
+        ("onnxruntime-extensions", False),
+        ("onnxruntime-ep-webgpu", False),
+        ("onnx", False),
+    ],
+)
+def test_which_distributions_own_the_folder(name: str, *, owns: bool) -> None:
+    assert is_runtime(normalize(name)) is owns
