@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,17 @@ CHILDREN = sorted(
     for path in (ROOT / "imprint").rglob("*.py")
     if path.stem.endswith(("_child", "_worker")) or path.stem == "worker" or "worker" in path.parent.name
 )
+
+
+def evaluated_annotations(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the annotations that Python evaluates: those of signatures, modules and classes, not of local names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation:
+            yield node.annotation
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            yield node.returns
+        elif isinstance(node, ast.Module | ast.ClassDef):
+            yield from (one.annotation for one in node.body if isinstance(one, ast.AnnAssign))
 
 
 def test_the_children_are_found() -> None:
@@ -41,10 +53,9 @@ def test_a_child_imports_only_the_standard_library_and_what_a_target_has(path: P
 def test_a_child_keeps_to_the_syntax_of_python_3_9(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text, feature_version=(3, 9))
-    annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg | ast.AnnAssign)]
-    annotations += [node.returns for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    annotations = list(evaluated_annotations(tree))
     # `X | None` in an annotation is only read, never evaluated, under this import.
-    if any(isinstance(part, ast.BinOp) for one in annotations if one for part in ast.walk(one)):
+    if any(isinstance(part, ast.BinOp) for one in annotations for part in ast.walk(one)):
         assert "from __future__ import annotations" in text
     for node in ast.walk(tree):
         assert not isinstance(node, ast.Match), "match came with 3.10"

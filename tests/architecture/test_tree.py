@@ -19,7 +19,7 @@ FORBIDDEN = [
     "registry." + "npmjs",
     "deb.deb" + "ian.org",
     "/wo" + "rk/",
-    "/ro" + "ot/",
+    "/ro" + "ot/.",
     "/tm" + "p/dev",
     "/home/" + "runner",
     ".py" + "env",
