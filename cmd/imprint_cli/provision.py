@@ -36,7 +36,9 @@ def ask(plan: Plan) -> bool:
         raise UsageError(f"this would install {what}, and there is no terminal to ask on", hint="add `--yes` to agree")
     sys.stderr.write(f"Install {what}? [Y/n] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"", "y", "yes"}
+    answer = sys.stdin.readline()
+    # A line without its end is the end of input, which agrees to nothing.
+    return answer.endswith("\n") and answer.strip().lower() in {"", "y", "yes"}
 
 
 def render_setup(data: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def choices_of(context: Context, key: str) -> Offered:
     offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
     return Offered(
         [document(choice) for choice in offered],
-        "`imprint setup`" if inputs.plan.pending else "restart what runs; the installed build stays",
+        "`imprint setup`" if inputs.plan.pending else "nothing to install; what runs takes it up when restarted",
         tuple(remarks_of(findings)),
     )
 

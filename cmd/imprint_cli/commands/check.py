@@ -8,9 +8,8 @@ def check(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Run the check on the installed runtime now, and record what it found."""
+    """Check the installed runtime now and record the outcome."""
     from imprint.operations.check import check as prove
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_check
 

@@ -8,10 +8,9 @@ def devices(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """List the GPUs, and for each the builds that run on it or why none does."""
-    from imprint.operations.devices import devices as list_devices
-
+    """List the GPUs and the builds that run on each."""
     from imprint.operations.context import Context
+    from imprint.operations.devices import devices as list_devices
     from imprint_cli.render import render_devices
 
     return Answer(list_devices(Context.of_process()), render_devices)

@@ -27,10 +27,12 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Look for what is wrong and name the command that fixes it; change nothing."""
-    from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks
+    """Find what is wrong and name the command that fixes it.
 
+    Nothing is changed.
+    """
     from imprint.operations.context import Context
+    from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks
     from imprint_cli.render_doctor import render_checks, render_explanation, render_findings, render_report
 
     if explain is not None:

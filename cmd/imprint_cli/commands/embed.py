@@ -46,7 +46,10 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     json: Json = False,
 ) -> Answer:
-    """Print a unit vector for each text, in order; stderr says on what it ran."""
+    """Print a unit vector for each text, in order.
+
+    stderr says on what it ran.
+    """
     import sys
 
     from imprint.errors import UsageError

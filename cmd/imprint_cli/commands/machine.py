@@ -16,7 +16,10 @@ def machine(
     ] = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Print the facts about this machine that plans depend on, as a JSON document."""
+    """Print the facts about this machine as JSON.
+
+    These are the facts that plans depend on; `imprint plan --machine FILE` takes them back.
+    """
     from imprint.operations.context import Context
     from imprint.operations.machine import machine as survey_here
 

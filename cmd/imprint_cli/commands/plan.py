@@ -36,7 +36,10 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     ] = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Decide which ONNX Runtime belongs here and say why; change nothing."""
+    """Decide which ONNX Runtime belongs here, and say why.
+
+    Nothing is changed.
+    """
     from imprint.operations.context import Context
     from imprint.operations.plan import PlanOptions
     from imprint.operations.plan import plan as decide_here

@@ -32,7 +32,10 @@ def setup(  # noqa: PLR0913 - a command's options are its arguments
     wait: Wait = 60.0,
     json: Stream = False,
 ) -> Answer:
-    """Put the right ONNX Runtime and the model here, check them, and say what embeddings run on and why."""
+    """Install the right ONNX Runtime and the model, and prove them.
+
+    The last line says what embeddings run on, and why.
+    """
     from imprint_cli.provision import ask, provision
 
     return provision(
@@ -64,7 +67,7 @@ def bootstrap(  # noqa: PLR0913 - as above
     wait: Wait = 60.0,
     json: Stream = False,
 ) -> Answer:
-    """Do the provisioning part of setup, never asking; this is what the queue runs."""
+    """Provision without ever asking, as the queue does."""
     from imprint_cli.provision import provision
 
     return provision(

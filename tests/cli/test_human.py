@@ -1,0 +1,134 @@
+"""What people read: colour rules, sizes, tables, progress, and a question that is never asked without a terminal."""
+
+import io
+from typing import Any
+
+import pytest
+
+from imprint.errors import UsageError
+from imprint.planning.model import Plan
+from imprint.runtime.events import Event
+from imprint_cli import human, provision, render
+from imprint_cli.progress import HEARTBEAT_SECONDS, Progress
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_tty", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"NO_COLOR": "1"}, True, False),
+        ({"NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": "0"}, True, False),
+        ({"CLICOLOR_FORCE": "1"}, False, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True, True),
+    ],
+)
+def test_colour(environ: dict[str, str], is_tty: bool, expected: bool) -> None:
+    assert human.wants_colour(environ, is_tty=is_tty) is expected
+
+
+def test_sizes_and_tables() -> None:
+    sizes = [None, 0, 999, 1000, 23_800_000, 1_363_000_000, 2_500_000_000_000]
+    assert [human.size(size) for size in sizes] == ["unknown", "0 B", "999 B", "1.0 kB", "23.8 MB", "1.4 GB", "2.5 TB"]
+    assert human.table(["a", "name"], [["1", "x"], ["22", "yy"]]) == "a   name\n1   x\n22  yy"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_progress_without_a_terminal_is_one_line_a_step_and_a_heartbeat() -> None:
+    now = [0.0]
+    stream = io.StringIO()
+    progress = Progress(stream, clock=lambda: now[0])
+    progress(Event("start", "download", "getting packages"))
+    for second in (1.0, HEARTBEAT_SECONDS + 1, HEARTBEAT_SECONDS + 2):
+        now[0] = second
+        progress(Event("progress", "download", "getting packages", 5_000_000, 40_000_000))
+    progress(Event("warning", "check", "odd"))
+    progress(Event("done", "download", "packages are here"))
+    progress.close()
+    assert stream.getvalue() == (
+        "download: getting packages (5.0 MB of 40.0 MB)\nwarning: odd\ndownload: packages are here\n"
+    )
+
+
+def test_progress_on_a_terminal_redraws_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    progress = Progress(stream, clock=lambda: 0.0)
+    progress(Event("start", "embed", "x" * 500, 1, 2))
+    progress(Event("progress", "embed", "too soon", 2, 2))
+    progress(Event("done", "embed", "all"))
+    assert "too soon" not in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[Kembed: all\n")
+    assert max(len(line) for line in stream.getvalue().replace("\r\x1b[K", "\n").split("\n")) < 500
+
+
+def test_a_large_download_is_refused_where_nobody_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan("cuda13", "cuda13.txt", "1.31.1", None, "gpu-native", "r", download_bytes=1_363_000_000)
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(UsageError) as raised:
+        provision.ask(plan)
+    assert "1.4 GB" in raised.value.message
+    assert "--yes" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(("answer", "agreed"), [("\n", True), ("y\n", True), ("Yes\n", True), ("n\n", False)])
+def test_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    plan = Plan("cuda13", "cuda13.txt", "1.31.1", None, "gpu-native", "r")
+    assert provision.ask(plan) is agreed
+
+
+def test_an_end_of_input_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(""))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert not provision.ask(Plan("cuda13", "cuda13.txt", "1.31.1", None, "gpu-native", "r"))
+
+
+def plan_data(**changes: object) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "build": "cpu",
+        "version": "1.31.1",
+        "device": None,
+        "code": "driver-too-old",
+        "reason": "the driver is too old",
+        "hint": "install driver 580",
+        "provisional": False,
+        "refused": [
+            {"build": "cuda13", "code": "driver-too-old", "reason": "a", "hint": "h"},
+            {"build": "cuda12", "code": "driver-too-old", "reason": "a", "hint": "h"},
+        ],
+        "notes": [{"code": "n", "reason": "a note"}],
+        "download_bytes": 1,
+        "installed_bytes": 2,
+        "installed": None,
+        "pending": True,
+    }
+    return base | changes
+
+
+def test_a_plan_reads_decision_first_and_groups_what_was_refused_alike() -> None:
+    lines = render.render_plan(plan_data()).splitlines()
+    assert lines[0] == "plan: cpu 1.31.1: the driver is too old"
+    assert "hint: install driver 580" in lines
+    assert "not cuda13, cuda12: a (driver-too-old)" in lines
+    assert "note: a note" in lines
+    assert lines[-1] == "installed: nothing; change pending"
+
+
+def test_a_machine_without_a_build_still_gets_a_plan_to_read() -> None:
+    text = render.render_plan(plan_data(build=None, version=None, refused=[], notes=[], pending=False))
+    assert text.startswith("plan: no build: ")
+    assert "download" not in text
