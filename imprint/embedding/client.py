@@ -46,7 +46,8 @@ SILENT_SECONDS = 300.0
 class Settings:
     """How to run a worker. `rows` is `raw` (float32, little-endian), `jsonl` or `text`; `device` is `cpu` or `gpu`.
 
-    `gpu_uuid` is the one GPU the worker may see. Token limits count special tokens; batches count padding too.
+    `gpu_uuid` is the one GPU the worker may see; `repair` is the hint where the target itself is at fault. Token limits
+    count special tokens; batches count padding too.
     """
 
     python: Path
@@ -60,6 +61,7 @@ class Settings:
     max_tokens: int = 256
     batch_tokens: int = 256
     gpu_batch_tokens: int = 16384
+    repair: str = "run `imprint setup --repair`"
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     start_seconds: float = START_SECONDS
     silent_seconds: float = SILENT_SECONDS
@@ -130,6 +132,9 @@ class Worker:
                 self._answers.get(timeout=0.01)
         if self._process is not None and self._process.stdout is not None:
             self._process.stdout.close()
+        if self._process is not None and self._process.stdin is not None and not self._feeder.started:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
         self._talk.close()
 
     def start(self) -> Hello:
@@ -147,7 +152,7 @@ class Worker:
         except OSError as error:
             raise ImprintError(
                 f"the runtime's interpreter cannot be started: {settings.python}: {error.strerror}",
-                hint="run `imprint setup`",
+                hint=settings.repair,
                 code="target-incomplete",
             ) from error
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
@@ -196,7 +201,7 @@ class Worker:
             if not isinstance(answer, tuple):
                 raise self._death(answer)
             if answer[0] == frames.FAILURE:
-                raise failure_of(json.loads(answer[1]))
+                raise failure_of(json.loads(answer[1]), self._settings.repair)
             return answer
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
@@ -217,7 +222,7 @@ class Worker:
             return ImprintError(f"the embedding worker broke off: {error}", code="worker-failed")
         self._talk.seek(0, os.SEEK_END)
         self._talk.seek(max(0, self._talk.tell() - 4096))
-        return death_of(returncode, self._talk.read().decode("utf-8", "replace"))
+        return death_of(returncode, self._talk.read().decode("utf-8", "replace"), self._settings.repair)
 
 
 class _Feeder:
@@ -226,8 +231,10 @@ class _Feeder:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.waits_for_source = False
+        self.started = False
 
     def start(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
+        self.started = True
         threading.Thread(target=self._feed, args=(texts, stream), daemon=True).start()
 
     def _feed(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
@@ -301,11 +308,11 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     return environ
 
 
-def failure_of(facts: Mapping[str, Any]) -> ImprintError:
+def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
     """Return the error that a worker's FAILURE amounts to."""
     hints = {
-        "target-incomplete": "run `imprint setup --repair`",
-        "model-unusable": "run `imprint setup --repair`, which checks the model's files",
+        "target-incomplete": repair,
+        "model-unusable": "run `imprint doctor --deep` to see whether its files are whole",
         "out-of-memory": "lower `model.batch_tokens` or `model.threads`, or free some memory",
         "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
     }
@@ -313,7 +320,7 @@ def failure_of(facts: Mapping[str, Any]) -> ImprintError:
     return ImprintError(f"embedding failed: {facts.get('message')}", hint=hints.get(code), code=code)
 
 
-def death_of(returncode: int, talk: str) -> ImprintError:
+def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
     """Return the error that a worker's end without an answer amounts to; `talk` is the end of its stderr."""
     lines = [line.strip() for line in talk.splitlines() if line.strip()]
     last = f": {lines[-1][:300]}" if lines else ""
@@ -335,7 +342,7 @@ def death_of(returncode: int, talk: str) -> ImprintError:
         )
     return ImprintError(
         f"the embedding worker ended early (exit status {returncode}){last}",
-        hint="run `imprint setup --repair`",
+        hint=repair,
         code="worker-failed",
     )
 

@@ -30,7 +30,8 @@ class Output:
 
     def __init__(self, path: Path | None, stream: IO[bytes], form: str, dims: int) -> None:
         self._path = None if path is None else Path(os.path.realpath(path))
-        self._stream = stream
+        self._stream = self._given = stream
+        self._device: IO[bytes] | None = None
         self._npy = form == "npy"
         self._dims = dims
         self._file: IO[bytes] | None = None
@@ -48,8 +49,9 @@ class Output:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with contextlib.suppress(OSError):
-            if self._file is not None and self._file is not self._stream:
-                self._file.close()
+            for file in (self._file, self._device):
+                if file is not None and file is not self._given:
+                    file.close()
         if self._unfinished is not None:
             self._unfinished.unlink(missing_ok=True)
 
@@ -86,8 +88,7 @@ class Output:
                 self._file = beside.open("xb")
                 self._unfinished = beside
             else:
-                direct = self._path.open("wb")
-                self._stream = direct
+                self._stream = direct = self._device = self._path.open("wb")
         if self._file is None:
             self._file = tempfile.TemporaryFile() if self._npy else direct  # noqa: SIM115 - closed in __exit__
         if self._npy:

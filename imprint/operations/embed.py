@@ -130,11 +130,15 @@ def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _
         # We have no record of what it holds; the worker will say.
         place = _Place(target, plan, "", plan.device is not None)
     if options.require_gpu and not place.on_gpu:
-        code = plan.code if plan.device is None else "gpu-not-proved"
-        raise ImprintError(
-            place.line or f"no GPU can be used: {plan.reason}", hint=plan.hint or "run `imprint setup`", code=code
-        )
+        raise _no_gpu(plan, place.line)
     return place
+
+
+def _no_gpu(plan: Plan, line: str) -> ImprintError:
+    if plan.device is not None:
+        return ImprintError(line, hint="run `imprint setup`", code="gpu-not-proved")
+    hint = "add `--device gpu`, or set model.device" if plan.code == "device-cpu" else plan.hint
+    return ImprintError(f"a GPU is required and none is planned: {plan.reason}", hint=hint, code=plan.code)
 
 
 def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
@@ -158,6 +162,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         max_tokens=max_tokens,
         batch_tokens=_number(settings, "model.batch_tokens", _CPU_BATCH_TOKENS),
         gpu_batch_tokens=_number(settings, "model.batch_tokens", _GPU_BATCH_TOKENS),
+        repair="run `imprint setup --repair`" if options.venv is None else f"run `imprint setup --venv {options.venv}`",
         environ=context.environ,
     )
 
@@ -198,7 +203,7 @@ def _announce(options: EmbedOptions, settings: Config, place: _Place, hello: Hel
             raise ImprintError(line, hint="run `imprint check` to see why", code="gpu-not-used")
         warnings.append(Remark("gpu-not-used", line, "run `imprint check` to see why"))
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
-        warnings.append(Remark(place.plan.code, line or place.plan.reason, place.plan.hint))
+        warnings.append(Remark(place.plan.code, f"a GPU was asked for, but {line}", place.plan.hint))
     on_event(Event("info", "embed", line))
     return warnings
 
