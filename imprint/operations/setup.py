@@ -12,7 +12,7 @@ from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs, gather
+from imprint.operations.planning_inputs import Inputs, gather, request_of
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of, status_data
 from imprint.planning.model import Installed, Machine, Plan
@@ -137,7 +137,11 @@ class _Run:
                 "freed_bytes": pruned.freed,
                 "deferred": [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred],
             },
-            warnings=(*remarks_of(self.findings), *self.warnings),
+            # A check that failed in this run has said already why the CPU is used.
+            warnings=(
+                *remarks_of(self.findings),
+                *(self.warnings or _not_honoured(self.context, plan, ended.refused)),
+            ),
             errors=(ended.refused,) if ended.refused is not None else (),
         )
 
@@ -287,6 +291,13 @@ def _refusal(plan: Plan, options: SetupOptions) -> Remark | None:
     return None
 
 
+def _not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[Remark, ...]:
+    """Return the warning that an explicit GPU was asked for and the CPU is planned; refusals say so themselves."""
+    if refused is not None or plan.device is not None or request_of(context).device != "gpu":
+        return ()
+    return (Remark(plan.code, f"a GPU was asked for, the CPU is planned: {plan.reason}", plan.hint),)
+
+
 def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
     hint = "nothing was changed; run `imprint setup --repair`, and `imprint doctor --report` if that does not help"
@@ -345,6 +356,6 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
             "freed_bytes": 0,
             "deferred": [],
         },
-        warnings=tuple(remarks_of(findings)),
+        warnings=(*remarks_of(findings), *_not_honoured(context, inputs.plan, refused)),
         errors=(refused,) if refused is not None else (),
     )

@@ -89,3 +89,15 @@ EXEMPT = {
     ("bootstrap", "success"),
     ("model path", "success"),
 }
+
+
+def test_a_gpu_that_cannot_be_had_is_a_warning_of_setup(tmp_path: Path) -> None:
+    """On a machine without a GPU the CPU is planned and setup says why; with `--require-gpu` it refuses."""
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    ran = run_cli(tmp_path / "home", ["setup", "--dry-run", "--device", "gpu", "--json"], environ=hidden)
+    result = ran.lines()[-1]
+    assert (ran.code, result["ok"]) == (0, True)
+    assert result["data"]["plan"]["reason"] in result["warnings"][0]["message"]
+    ran = run_cli(tmp_path / "home", ["setup", "--dry-run", "--device", "gpu", "--require-gpu"], environ=hidden)
+    assert ran.code == 1
+    assert "error: " in ran.err
