@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -308,6 +310,34 @@ def test_a_small_previous_build_is_kept_and_a_third_is_not(place: Place) -> None
     assert cpu == place.prefix or not cpu.exists()
     assert len(list(place.home.runtimes.iterdir())) <= 2
     assert gpu.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who has a file mapped")
+def test_a_generation_in_use_is_removed_by_a_later_run(place: Place) -> None:
+    place.setup()
+    old = place.prefix
+    hold = (
+        "import mmap, sys\n"
+        "file = open(sys.argv[1])\n"
+        "mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+        "print(flush=True)\n"
+        "sys.stdin.read()"
+    )
+    argv = [sys.executable, "-c", hold, str(next(old.rglob("library.so")))]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        result = place.setup(repair=True)
+        assert old.exists()
+        (left,) = result.data["deferred"]
+        assert (left["path"], left["pid"]) == (str(old), process.pid)
+        assert left["bytes"] > 0
+        assert place.setup().data["deferred"] == [left]
+        process.stdin.close()
+        process.wait()
+    assert place.setup().data["deferred"] == []
+    assert not old.exists()
 
 
 def test_leftovers_of_killed_runs_go_and_foreign_folders_stay(place: Place) -> None:
