@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 
 from imprint.errors import ImprintError
 from imprint.runtime.inventory import RuntimePackage, is_runtime, normalize
+from imprint.runtime.leftovers import folders_of
 from imprint.runtime.metadata import Held, is_vendor
 from imprint.runtime.pins import Pin, runtime_pin
 from imprint.runtime.unused import (
@@ -269,13 +270,20 @@ def _add_damaged_survivors(
     """Add what loses files when something over the same files is uninstalled; such files exist once on disk."""
     changed = True
     while changed:
-        gone = {path for name in {*leaving, *install} for found in groups.get(name, ()) for path in _own_files(found)}
+        going = [found for name in {*leaving, *install} for found in groups.get(name, ())]
+        gone = {path for found in going for path in _own_files(found)}
+        # What has no RECORD may have written over anything in its folders.
+        folders = {folder for found in going if not found.files for folder in folders_of(found.name)}
         lost = [
             pin.name
             for pin in wanted.pins
             if is_vendor(pin.name)
             and pin.name not in install
-            and any(path in gone for found in groups.get(pin.name, ()) for path in _own_files(found))
+            and any(
+                path in gone or any(path.startswith(f"{folder}/") for folder in folders)
+                for found in groups.get(pin.name, ())
+                for path in _own_files(found)
+            )
             and groups[pin.name][0].version == pin.version
         ]
         install.update(dict.fromkeys(lost, "it shares files with what is removed"))

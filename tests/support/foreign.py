@@ -71,6 +71,7 @@ class Wheels:
 
     root: Path
     made: dict[str, Path] = field(default_factory=dict)
+    references: dict[tuple[str, ...], dict[str, str]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -226,13 +227,15 @@ def plan_for(build: str) -> Plan:
 
 def reference(foreign: Foreign, build: str, *pins: str) -> dict[str, str]:
     """Return the tree of a new environment with the owner's packages, `pins` and exactly one build."""
-    other = Foreign(foreign.root / "reference", foreign.wheels, foreign.python)
-    shutil.rmtree(other.root, ignore_errors=True)
-    other.create(*pins)
-    other.own_uv(
-        "pip", "install", "--quiet", "--no-deps", "--python", str(other.prefix), "-r", str(foreign.wheels.lock(build))
-    )
-    return other.tree()
+    key = (foreign.python, build, *pins)
+    if key not in foreign.wheels.references:
+        other = Foreign(foreign.wheels.root / "reference", foreign.wheels, foreign.python)
+        shutil.rmtree(other.prefix, ignore_errors=True)
+        other.create(*pins)
+        lock_of_build = str(foreign.wheels.lock(build))
+        other.own_uv("pip", "install", "--quiet", "--no-deps", "--python", str(other.prefix), "-r", lock_of_build)
+        foreign.wheels.references[key] = other.tree()
+    return foreign.wheels.references[key]
 
 
 def tree_of(packages: Path) -> dict[str, str]:
