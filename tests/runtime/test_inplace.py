@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -169,8 +170,11 @@ def test_every_state_ends_with_exactly_the_planned_build(
 @pytest.mark.parametrize("pip", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
 def test_other_pythons_and_environments_made_by_venv(tmp_path: Path, wheels: Wheels, version: str, pip: bool) -> None:
-    python = shutil.which(f"python{version}")
-    if python is None:
+    try:
+        # Shims that version managers put on PATH are there even when the version is not.
+        asked = [f"python{version}", "-c", "import sys; print(sys.executable)"]
+        python = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         pytest.skip(f"no python{version} on PATH")
     foreign = Foreign(tmp_path, wheels, python)
     foreign.create("numpy==2.4.6", CPU, GPU, pip=pip)
