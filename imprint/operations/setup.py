@@ -268,7 +268,9 @@ class _Run:
 
         def installer(lock: Path, folder: Path) -> None:
             uv = find_uv(home, self.context.environ, self.sources)
-            uv.install([lock], python=own_interpreter(), folder=folder)
+            # What is downloaded, and the model that is made of it beside.
+            needed = 2 * models.load_catalogue().model(name).download.size
+            uv.install([lock], python=own_interpreter(), folder=folder, needed=needed)
 
         name = config.load(home, self.context.environ, self.context.flags).text("model.name")
         self.seams.install_model(home, name, installer=installer, on_event=self.on_event, deep=self.options.repair)

@@ -66,13 +66,22 @@ def raise_for_write(path: Path, error: OSError) -> NoReturn:
     """Raise the ImprintError that a failed write to `path` amounts to."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise NoSpaceError(
-            f"no space left to write `{path}`", hint="free some space on that disk, then run the command again"
+            f"not enough disk space: more is needed to write `{path}`, {_free(path)} free there",
+            hint="free some space on that disk, then run the command again",
         ) from error
     raise ImprintError(
         f"cannot write `{path}`: {error.strerror or error}",
         hint="make the folder writable, or set IMPRINT_HOME to one that is",
         code="home-not-writable",
     ) from error
+
+
+def _free(path: Path) -> str:
+    for folder in path.parents if hasattr(os, "statvfs") else ():
+        with contextlib.suppress(OSError):
+            found = os.statvfs(folder)
+            return f"{found.f_bavail * found.f_frsize} bytes"
+    return "an unknown amount is"
 
 
 def _replace(path: Path, content: bytes) -> None:
