@@ -30,7 +30,9 @@ BOOT = (
 )
 """Starts the worker as a package of its own, so that the target sees nothing else of the tool's environment."""
 
-_FOLDER = Path(__file__).resolve().parent / "worker"
+WORKER = Path(__file__).resolve().parent / "worker"
+"""The package that runs in the target."""
+
 _FRAME_TEXTS = 256
 _FRAME_BYTES = 256 * 1024
 _POLL_SECONDS = 0.5
@@ -62,6 +64,7 @@ class Settings:
     batch_tokens: int = 256
     gpu_batch_tokens: int = 16384
     repair: str = "run `imprint setup --repair`"
+    worker: Path = WORKER
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     start_seconds: float = START_SECONDS
     silent_seconds: float = SILENT_SECONDS
@@ -287,7 +290,7 @@ def worker_arguments(settings: Settings) -> list[str]:
         "batch_tokens": settings.batch_tokens,
         "gpu_batch_tokens": settings.gpu_batch_tokens,
     }
-    return [os.fspath(settings.python), "-I", "-c", BOOT, os.fspath(_FOLDER), json.dumps(told)]
+    return [os.fspath(settings.python), "-I", "-c", BOOT, os.fspath(settings.worker), json.dumps(told)]
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:

@@ -6,12 +6,12 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from imprint.embedding import sources
-from imprint.embedding.client import Done, Hello, Progress, Rows, Settings, Worker
+from imprint.embedding.client import WORKER, Done, Hello, Progress, Rows, Settings, Worker
 from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
@@ -64,8 +64,14 @@ class _Place:
     on_gpu: bool
 
 
-def embed(
-    context: Context, options: EmbedOptions, on_event: OnEvent, *, stdin: Callable[[], IO[bytes]], stdout: IO[bytes]
+def embed(  # noqa: PLR0913 - all but the first three are keywords
+    context: Context,
+    options: EmbedOptions,
+    on_event: OnEvent,
+    *,
+    stdin: Callable[[], IO[bytes]],
+    stdout: IO[bytes],
+    worker_package: Path = WORKER,
 ) -> Result:
     """Embed every text and write one row each, in order: unit vectors, float32.
 
@@ -84,7 +90,7 @@ def embed(
     with (
         _opened(options, stdin) as texts,
         Output(options.output, stdout, options.format, model.dims) as output,
-        Worker(worker_settings) as worker,
+        Worker(replace(worker_settings, worker=worker_package)) as worker,
     ):
         hello = worker.start()
         warnings += _announce(options, settings, place, hello, on_event)
