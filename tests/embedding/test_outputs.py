@@ -1,0 +1,107 @@
+"""Outputs appear whole or not at all, and an npy file reads back as the standard says."""
+
+import ast
+import io
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from imprint.embedding.outputs import Output, npy_head
+from imprint.errors import NoSpaceError, UsageError
+
+ROW = struct.pack("<2f", 0.6, 0.8)
+
+
+def parse_npy(data: bytes) -> tuple[tuple[int, int], bytes]:
+    """Read an npy file as NEP 1 describes it."""
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    length = int.from_bytes(data[8:10], "little")
+    assert (10 + length) % 64 == 0
+    head = ast.literal_eval(data[10 : 10 + length].decode("ascii"))
+    assert head["descr"] == "<f4"
+    assert head["fortran_order"] is False
+    return head["shape"], data[10 + length :]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10**12])
+def test_the_head_has_one_length_for_every_number_of_rows(rows: int) -> None:
+    assert parse_npy(npy_head(rows, 384)) == ((rows, 384), b"")
+    assert len(npy_head(rows, 384)) == 128
+
+
+@pytest.mark.parametrize("form", ["jsonl", "npy", "text"])
+def test_a_file_appears_only_when_it_is_finished(tmp_path: Path, form: str) -> None:
+    place = tmp_path / "out"
+    place.write_bytes(b"before")
+    with Output(place, io.BytesIO(), form, 2) as output:
+        output.write(1, ROW)
+        output.write(2, ROW * 2)
+        assert place.read_bytes() == b"before"
+        output.finish()
+    data = place.read_bytes()
+    assert (parse_npy(data) if form == "npy" else data) == (((3, 2), ROW * 3) if form == "npy" else ROW * 3)
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    place.write_bytes(b"before")
+    with Output(place, io.BytesIO(), "npy", 2) as output:
+        output.write(1, ROW)  # and no finish
+    assert place.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    with Output(tmp_path / "link", io.BytesIO(), "text", 2) as output:
+        output.write(1, b"1 0\n")
+        output.finish()
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"1 0\n"
+
+
+def test_a_stream_gets_rows_as_they_come_and_npy_at_the_end() -> None:
+    stream = io.BytesIO()
+    with Output(None, stream, "jsonl", 2) as output:
+        output.write(1, b"{}\n")
+        assert stream.getvalue() == b"{}\n"
+        output.finish()
+    stream = io.BytesIO()
+    with Output(None, stream, "npy", 2) as output:
+        output.write(1, ROW)
+        assert stream.getvalue() == b""
+        output.finish()
+    assert parse_npy(stream.getvalue()) == ((1, 2), ROW)
+    assert not stream.closed
+
+
+def test_no_rows_make_an_empty_array(tmp_path: Path) -> None:
+    with Output(tmp_path / "out", io.BytesIO(), "npy", 384) as output:
+        output.finish()
+    assert parse_npy((tmp_path / "out").read_bytes()) == ((0, 384), b"")
+
+
+def test_a_place_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no" / "out"):
+        with pytest.raises(UsageError), Output(path, io.BytesIO(), "npy", 2):
+            pass
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
+def test_a_full_disk_is_said() -> None:
+    with Output(Path("/dev/full"), io.BytesIO(), "npy", 2) as output:
+        output.write(1, ROW)
+        with pytest.raises(NoSpaceError, match="/dev/full"):
+            output.finish()
+
+
+def test_a_reader_that_is_gone_is_passed_on() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb", buffering=0) as stream:  # noqa: PTH123
+        output = Output(None, stream, "jsonl", 2).__enter__()
+        with pytest.raises(BrokenPipeError):
+            output.write(1, b"{}\n")
