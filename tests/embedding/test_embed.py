@@ -1,0 +1,150 @@
+"""`embed` end to end in this process on a played worker: what it says, what it writes, what it refuses."""
+
+import io
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedding.test_outputs import parse_npy
+from imprint.embedding.models import folder_of, load_catalogue
+from imprint.errors import ImprintError, InvalidValueError, UsageError
+from imprint.operations.context import Context
+from imprint.operations.embed import EmbedOptions, embed
+from imprint.operations.result import Result
+from imprint.paths import Home
+from imprint.runtime.events import Event
+from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
+from imprint.state.files import write_json
+
+PLAYED = Path(__file__).with_name("played_worker")
+GENERATION = "cpu-1"
+
+
+@dataclass
+class Desk:
+    """A home with a runtime and a model that are only there by name, and what a run said."""
+
+    home: Home
+    environ: dict[str, str]
+    events: list[Event] = field(default_factory=list)
+    stdout: io.BytesIO = field(default_factory=io.BytesIO)
+
+    def embed(self, *texts: str, stdin: bytes = b"", flags: dict[str, str] | None = None, **options: Any) -> Result:  # noqa: ANN401
+        """Run the operation."""
+        return embed(
+            Context(self.home, self.environ, flags or {}),
+            EmbedOptions(texts=texts, **options),
+            self.events.append,
+            stdin=lambda: io.BytesIO(stdin),
+            stdout=self.stdout,
+            worker_package=PLAYED,
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    home = Home(tmp_path / "home é")
+    prefix = generation_folder(home, GENERATION)
+    interpreter_of(prefix).parent.mkdir(parents=True)
+    interpreter_of(prefix).symlink_to(sys.executable)
+    manifest = Manifest(GENERATION, "cpu", "1.31.1", {}, "3.11.7", sys.executable, None, "2026-01-01T00:00:00Z", {})
+    write_json(prefix / "manifest.json", manifest_to_json(manifest))
+    write_pointer(home, Pointer(GENERATION, "2026-01-01T00:00:00Z"))
+    catalogue = load_catalogue()
+    model = catalogue.model(catalogue.default)
+    folder_of(home, model.name).mkdir(parents=True)
+    for file in model.files:
+        path = folder_of(home, model.name) / file.name
+        path.touch()
+        os.truncate(path, file.size)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("IMPRINT_", "PYTHON"))}
+    return Desk(home, environ)
+
+
+def rows(data: bytes) -> list[tuple[int, float]]:
+    parsed = [json.loads(line) for line in data.splitlines()]
+    return [(row["index"], row["embedding"][0]) for row in parsed]
+
+
+def test_texts_become_rows_and_the_first_words_say_where(desk: Desk) -> None:
+    result = desk.embed("four", "", "ünïcode")
+    assert rows(desk.stdout.getvalue()) == [(0, 4.0), (1, 0.0), (2, 9.0)]
+    assert desk.events[0].message.startswith("embeddings run on the CPU (ONNX Runtime 1.31.1)")
+    assert result.ok
+    assert {name: result.data[name] for name in ("texts", "dims", "runs_on", "device", "output", "format")} == {
+        "texts": 3,
+        "dims": 384,
+        "runs_on": "cpu",
+        "device": None,
+        "output": None,
+        "format": "jsonl",
+    }
+
+
+@pytest.mark.parametrize(
+    ("stdin", "form", "lengths"),
+    [(b"a\n\nccc", "lines", [1, 0, 3]), (b'"a"\n{"text": "bb"}\n', "jsonl", [1, 2]), (b"", "lines", [])],
+)
+def test_standard_input_is_read_in_either_format(desk: Desk, stdin: bytes, form: str, lengths: list[int]) -> None:
+    desk.embed(stdin=stdin, input="-", input_format=form)
+    assert [length for _, length in rows(desk.stdout.getvalue())] == lengths
+
+
+def test_a_file_becomes_an_npy_file(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "texts").write_bytes(b"line\n" * 5000)
+    result = desk.embed(input=str(tmp_path / "texts"), output=tmp_path / "rows.npy", format="npy")
+    shape, data = parse_npy((tmp_path / "rows.npy").read_bytes())
+    assert (shape, len(data)) == ((5000, 384), 5000 * 384 * 4)
+    assert desk.stdout.getvalue() == b""
+    assert result.data["texts"] == 5000
+
+
+def test_no_texts_are_an_empty_array(desk: Desk, tmp_path: Path) -> None:
+    desk.embed(input="-", output=tmp_path / "rows.npy", format="npy")
+    assert parse_npy((tmp_path / "rows.npy").read_bytes()) == ((0, 384), b"")
+
+
+def test_invalid_utf8_is_refused_with_its_line_and_no_file(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="standard input, line 2: not valid UTF-8"):
+        desk.embed(stdin=b"a\n\xc3\n", input="-", output=tmp_path / "rows")
+    assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({}, UsageError),
+        ({"texts": ("a",), "input": "-"}, UsageError),
+        ({"input": "/no/such/file"}, UsageError),
+        ({"texts": ("a",), "format": "csv"}, InvalidValueError),
+        ({"texts": ("a",), "input_format": "csv"}, InvalidValueError),
+        ({"texts": ("a",), "flags": {"model.name": "all-minilm"}}, InvalidValueError),
+        ({"texts": ("a",), "flags": {"model.max_tokens": "513"}}, InvalidValueError),
+    ],
+)
+def test_what_cannot_be_done_is_refused(desk: Desk, options: dict[str, Any], error: type[ImprintError]) -> None:
+    with pytest.raises(error):
+        desk.embed(*options.pop("texts", ()), **options)
+    assert desk.stdout.getvalue() == b""
+
+
+def test_without_a_runtime_or_a_model_setup_is_named(desk: Desk) -> None:
+    for folder, what in ((desk.home.models, "model"), (desk.home.data, "runtime")):
+        folder.rename(folder.with_name("gone"))
+        with pytest.raises(ImprintError, match=what) as caught:
+            desk.embed("a")
+        assert caught.value.hint == "run `imprint setup`"
+        folder.with_name("gone").rename(folder)
+
+
+def test_a_gpu_that_is_required_and_not_planned_is_an_error_with_the_way(desk: Desk) -> None:
+    with pytest.raises(ImprintError, match=r"model\.device is cpu") as caught:
+        desk.embed("a", require_gpu=True)
+    assert caught.value.specific_code == "device-cpu"
+    assert "--device gpu" in str(caught.value.hint)
+    assert desk.stdout.getvalue() == b""
