@@ -89,17 +89,14 @@ def platform_steps(build: Build, machine: Machine) -> Iterator[Step]:
     no_python = "python-no-gpu-wheel" if gpu else "python-no-wheel"
     yield Step(PYTHON, no_python, facts.python(machine), lambda wheel: version in wheel.pythons)
     no_abi = "python-no-gpu-wheel" if gpu else "python-abi-no-wheel"
-    yield Step(ABI, no_abi, facts.python(machine), lambda wheel: abi_of(machine) in wheel.abis)
+    yield Step(ABI, no_abi, facts.python(machine), lambda wheel: _abi(machine) in wheel.abis)
 
 
-def abi_of(machine: Machine) -> str | None:
-    """Return the interpreter's ABI, the standard one when none is named; None when version and ABI contradict."""
-    version = parse_python(machine.python.version)
-    if version is None:
-        return None
-    abi = machine.python.abi
+def _abi(machine: Machine) -> str | None:
+    """Return the interpreter's ABI, its version's standard one when none is named; None when the two contradict."""
+    version, abi = parse_python(machine.python.version), machine.python.abi
     if abi is None:
-        return standard_abi(version)
+        return None if version is None else standard_abi(version)
     return abi if python_of_abi(abi) == version else None
 
 

@@ -17,9 +17,7 @@ from imprint.values import replace
 
 
 def plan_hint(refused: Selection) -> str | None:
-    """Return what would put this plan on a GPU, or None when nothing that is known here would."""
-    if not refused.decisive:
-        return None
+    """Return what would put a plan that chose no build on a GPU, or None when nothing that is known here would."""
     driver, other = driver_hint(refused), _device_hint(refused.question)
     # After a failed check another GPU is the nearer change; otherwise a driver is.
     return (other or driver) if refused.decisive[0].gate == CHECK else (driver or other)

@@ -11,8 +11,8 @@ from imprint.planning.model import Machine
 from imprint.planning.versions import Pair, dotted, parse_python
 
 
-def nearest_supported(build: Build, machine: Machine) -> str | None:
-    """Return what would have to be different for the build to have a wheel, None when it has one.
+def nearest_supported(build: Build, machine: Machine) -> str:
+    """Return what would have to be different on a machine that a build has no wheel for.
 
     Every change that is needed is named, each as small as the wheels allow.
     """
@@ -26,8 +26,6 @@ def nearest_supported(build: Build, machine: Machine) -> str | None:
             wrong.append(step.gate)
             left = _nearest_python(wheels, machine) if step.gate == PYTHON else list(wheels)
         wheels = left
-    if not wrong:
-        return None
     phrases = [_phrase(gate, wheels, machine) for gate in dict.fromkeys(wrong)]
     return f"the nearest supported choice is {listed(phrases)}"
 

@@ -108,8 +108,6 @@ def _passed_over(
 def _decisive(refused: Sequence[Refused]) -> tuple[Refused, ...]:
     """Return the refusal of the build that got furthest, the first on a tie, and those of others that say the same."""
     tried = [one for one in refused if one.code != NOT_REACHED]
-    if not tried:
-        return ()
     first = max(tried, key=lambda one: LEVEL[one.gate])
     same = [one for one in tried if (one.gate, one.code, one.seen) == (first.gate, first.code, first.seen)]
     return tuple(same)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from architecture.tree import ROOT
 from imprint.planning.builds import BuildTable, parse_builds
 
-COUNTS = {"fast": 100, "tenth": 1000, "full": 10_000}
+COUNTS = {"fast": 60, "tenth": 1000, "full": 10_000}
 
 for _name, _count in COUNTS.items():
     settings.register_profile(
@@ -35,5 +35,5 @@ TABLE = parse_builds(DOCUMENT, {name: f"digest of {name}" for name in LOCKS}, CH
 
 @pytest.fixture(scope="session")
 def table() -> BuildTable:
-    """The shipped table, with a digest for every lock."""
+    """Return the shipped table, with a digest for every lock."""
     return TABLE
