@@ -39,6 +39,11 @@ def parse_lockfile(text: str) -> list[Entry]:
     return entries
 
 
+def without_hashes(text: str) -> str:
+    """Return the same pins without their hashes."""
+    return re.sub(r" \\\n\s+--hash=\S+", "", text)
+
+
 def _logical_lines(text: str) -> Iterator[str]:
     joined = re.sub(r"\\\n", " ", text)
     for line in joined.splitlines():

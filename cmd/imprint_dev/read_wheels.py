@@ -100,7 +100,7 @@ def _one(uv: str, place: table.Place, folder: Path, arguments: argparse.Namespac
     lines += [f"{place}: links {name}, which its lock does not supply" for name in examined.not_supplied]
     lines += [f"{place}: cuobjdump cannot read this library"] if examined.unreadable else []
     different = table.differences(place, examined.reading)
-    table.fill(place, examined.reading)
+    table.fill(place, examined.reading, (LOCKS / f"{place.lock}.txt").read_text(encoding="utf-8"))
     failures = len(examined.not_supplied) + (len(different) if arguments.check else 0)
     return [*lines, *(different or [f"{place}: as in the table"])], failures
 

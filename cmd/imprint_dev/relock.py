@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from imprint_dev.claims import Lock, Spot, parse_claims
 from imprint_dev.layout import LOCKS
-from imprint_dev.lockfile import diff, parse_lockfile
+from imprint_dev.lockfile import diff, parse_lockfile, without_hashes
 from imprint_dev.uv import UvError, find_uv, run_uv
 
 if TYPE_CHECKING:
@@ -88,11 +88,14 @@ def relock(uv: str, lock: Lock, folder: Path, mode: Mode, *, say: Say) -> int:
 
 
 def compile_lock(uv: str, lock: Lock, folder: Path, old: str, *, upgrade: bool) -> str:
-    """Return the text of the lock as its .in file compiles today; pins of `old` are kept unless `upgrade`."""
+    """Return the text of the lock as its .in file compiles today; pins of `old` are kept unless `upgrade`.
+
+    Its hashes are not: uv would take them over unseen, also wrong ones and those of a release that has more files now.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         output = Path(scratch, f"{lock.name}.txt")
         if old:
-            output.write_text(old, encoding="utf-8")
+            output.write_text(without_hashes(old), encoding="utf-8")
         arguments = ["pip", "compile", "--quiet", "--universal", "--generate-hashes"]
         arguments += ["--python-version", lock.python, "--output-file", str(output), f"{lock.name}.in"]
         arguments += ["--no-deps"] if lock.no_deps else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -71,11 +72,22 @@ def differences(place: Place, reading: Reading) -> list[str]:
     ]
 
 
-def fill(place: Place, reading: Reading) -> None:
-    """Put what the wheels say into the document."""
+def fill(place: Place, reading: Reading, lock_text: str) -> None:
+    """Put what the wheels say into the document, with a stamp of what was read."""
     holders = _holders(place)
     for field, value in asdict(reading).items():
         holders[field][field] = value
+    place.platform["read"] = stamp(place, lock_text)
+
+
+def stamp(place: Place, lock_text: str) -> str:
+    """Return a digest of the lock and of the fields that were read out of its wheels.
+
+    A stamp that differs from the one in the table says that either was changed and the wheels were not read again,
+    without a download.
+    """
+    fields = {field: holder.get(field) for field, holder in _holders(place).items()}
+    return hashlib.sha256((lock_text + json.dumps(fields)).encode()).hexdigest()[:16]
 
 
 def _holders(place: Place) -> dict[str, dict[str, Any]]:

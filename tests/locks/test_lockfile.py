@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from imprint_dev.lockfile import Entry, LockfileError, diff, parse_lockfile
+from imprint_dev.lockfile import Entry, LockfileError, diff, parse_lockfile, without_hashes
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
@@ -29,6 +29,13 @@ def test_an_entry_has_name_version_marker_and_every_hash() -> None:
 def test_a_line_without_pin_or_hashes_is_refused(line: str) -> None:
     with pytest.raises(LockfileError, match=r"numpy|other"):
         parse_lockfile(line)
+
+
+def test_hashes_can_be_taken_off_and_pins_stay() -> None:
+    text = without_hashes(lock(entry("numpy==2.4.6 ; python_full_version < '3.12'", A, B), entry("uv==0.13.9", C)))
+    assert "sha256" not in text
+    assert "\\" not in text
+    assert "numpy==2.4.6 ; python_full_version < '3.12'\n    # via something\nuv==0.13.9\n" in text
 
 
 def test_equal_locks_have_no_difference() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -22,9 +23,12 @@ SYSTEMS = by_system(table.places(json.loads(BUILDS.read_text(encoding="utf-8")))
 def test_the_table_is_what_the_wheels_say_and_locks_supply_what_they_link(
     places: list[table.Place], tmp_path: Path
 ) -> None:
-    """Where NVIDIA's cuobjdump can read a library, it has to list the same code."""
+    """Where NVIDIA's cuobjdump can read a library, it has to list the same code.
+
+    With a tenth of the counts it reads one build for each platform; the stamps in the table vouch for the others.
+    """
     wrong = []
-    for place in places:
+    for place in places[:1] if os.environ.get("TEST_COUNTS") == "tenth" else places:
         examined = examine(find_uv(), place, tmp_path, cross_check=True)
         wrong += table.differences(place, examined.reading)
         wrong += [f"{place}: {name} is linked and not in the lock" for name in examined.not_supplied]

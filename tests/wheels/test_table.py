@@ -30,7 +30,7 @@ def test_what_was_filled_in_no_longer_differs() -> None:
     changed = document()
     (place,) = table.places(changed)
     assert len(table.differences(place, READING)) >= 9
-    table.fill(place, READING)
+    table.fill(place, READING, "lock")
     assert table.differences(place, READING) == []
     assert (place.build["toolkit"], place.release["version"]) == ("13.0", "1.0")
     (line,) = table.differences(place, replace(READING, native=["8.6", "9.0a"]))
@@ -53,6 +53,22 @@ def test_each_place_has_every_field_and_its_sizes(place: table.Place) -> None:
     for field in asdict(READING):
         assert field in {**place.build, **place.release, **place.platform}
     assert place.platform["installed_bytes"] > place.platform["download_bytes"] > 10_000_000
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_each_place_was_read_from_the_wheels_of_its_lock_as_it_is(place: table.Place) -> None:
+    lock = (LOCKS / f"{place.lock}.txt").read_text(encoding="utf-8")
+    assert place.platform["read"] == table.stamp(place, lock), "run `python -m imprint_dev read-wheels`"
+
+
+def test_a_change_by_hand_to_table_or_lock_shows_in_the_stamp() -> None:
+    changed = document()
+    (place,) = table.places(changed)
+    table.fill(place, READING, "lock")
+    assert place.platform["read"] == table.stamp(place, "lock")
+    assert place.platform["read"] != table.stamp(place, "another lock")
+    place.platform["native"] = ["8.6", "9.0a"]
+    assert place.platform["read"] != table.stamp(place, "lock")
 
 
 def test_build_info_is_read_and_never_run() -> None:
