@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -68,5 +69,10 @@ def test_check_writes_nothing_and_fails_on_a_difference(tmp_path: Path, shipped:
 
 @pytest.mark.parametrize("name", LOCKED)
 def test_every_lock_is_what_its_source_compiles_to_and_its_claims_hold(name: str) -> None:
+    """With a tenth of the counts, each platform is tried with the first Python claimed for it."""
+    lock = LOCKED[name]
+    if os.environ.get("TEST_COUNTS") == "tenth":
+        firsts = {spot.platform: spot for spot in reversed(lock.spots)}
+        lock = replace(lock, spots=tuple(firsts.values()))
     said: list[str] = []
-    assert relock(find_uv(), LOCKED[name], LOCKS, Mode(check=True), say=said.append) == 0, said
+    assert relock(find_uv(), lock, LOCKS, Mode(check=True), say=said.append) == 0, said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 from packaging.utils import canonicalize_name
@@ -73,6 +74,12 @@ def test_the_tests_run_on_the_tool_environment_that_is_shipped() -> None:
     development = {(entry.name, entry.marker): entry.version for entry in entries("dev")}
     for entry in entries("tool"):
         assert development[(entry.name, entry.marker)] == entry.version, entry.name
+
+
+def test_the_tool_lock_is_made_of_what_the_distribution_declares() -> None:
+    declared = tomllib.loads((LOCKS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    source = (LOCKS / "tool.in").read_text(encoding="utf-8").splitlines()
+    assert [line for line in source if line and not line.startswith("#")] == declared
 
 
 def test_the_installer_has_one_version_everywhere() -> None:
