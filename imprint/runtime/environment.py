@@ -105,6 +105,12 @@ def _refuse_ours(prefix: Path, home: Home) -> None:
 def _refuse_no_environment(prefix: Path, python: Path) -> None:
     if (prefix / "pyvenv.cfg").is_file():
         return
+    for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
+        raise ImprintError(
+            f"`{prefix}` is the system's Python, which its package manager looks after (`{marker}`)",
+            hint="create an environment with `python3 -m venv PATH` and name that",
+            code="externally-managed",
+        )
     if not prefix.exists():
         problem = "does not exist"
     elif not prefix.is_dir():
@@ -112,12 +118,6 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
     elif not os.path.lexists(python):
         problem = "is no virtual environment: it has no `pyvenv.cfg`"
     else:
-        for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
-            raise ImprintError(
-                f"`{prefix}` is the system's Python, which its package manager looks after (`{marker}`)",
-                hint="create an environment with `python3 -m venv PATH` and name that",
-                code="externally-managed",
-            )
         problem = "is a Python installation, not a virtual environment: it has no `pyvenv.cfg`"
     raise ImprintError(
         f"`{prefix}` {problem}",

@@ -30,6 +30,7 @@ from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
 from imprint.runtime.replacement import refuse_out_of_range
 from imprint.runtime.uv import Uv
+from imprint.state.files import raise_for_write
 
 __all__ = ["POINTS", "InplaceOutcome", "InplacePlan", "apply", "is_interrupted", "prepare", "read_receipt"]
 
@@ -78,15 +79,16 @@ def apply(prepared: InplacePlan, uv: Uv, on_event: OnEvent) -> InplaceOutcome:
     a journal lets the next run finish. Raises as `Uv.install` does, IntegrityError when what was installed does not
     load, and BusyError when an installer of a killed run does not end.
     """
+    if not prepared.pending:
+        return InplaceOutcome(prepared, changed=False)
     store = journal.store_of(prepared.asked.home, prepared.environment.prefix)
-    with journal.hold(store) as descriptor:
-        reached("inplace-held")
-        _recover(store, prepared.environment)
-        fresh = prepare_again(prepared.asked)
-        reached("inplace-recovered")
-        if not fresh.pending:
-            return InplaceOutcome(fresh, changed=False)
-        return _Change(fresh, store, uv, on_event, descriptor).to_the_end()
+    try:
+        return _apply(prepared, store, uv, on_event)
+    except BrokenPipeError:
+        # Of whoever listens, not of a file.
+        raise
+    except OSError as error:
+        raise_for_write(Path(os.fsdecode(error.filename or store.folder)), error)
 
 
 def is_interrupted(home: Home, prefix: Path) -> bool:
@@ -97,6 +99,17 @@ def is_interrupted(home: Home, prefix: Path) -> bool:
 def read_receipt(home: Home, prefix: Path) -> Receipt | None:
     """Return what our last finished run left in the environment at `prefix`, None when there was none."""
     return journal.read_receipt(journal.store_of(home, prefix))
+
+
+def _apply(prepared: InplacePlan, store: Store, uv: Uv, on_event: OnEvent) -> InplaceOutcome:
+    with journal.hold(store) as descriptor:
+        reached("inplace-held")
+        _recover(store, prepared.environment)
+        fresh = prepare_again(prepared.asked)
+        reached("inplace-recovered")
+        if not fresh.pending:
+            return InplaceOutcome(fresh, changed=False)
+        return _Change(fresh, store, uv, on_event, descriptor).to_the_end()
 
 
 def _recover(store: Store, environment: Environment) -> None:
@@ -313,7 +326,7 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     expected = beside if beside is not None else environment.packages
     if problem is None and facts["error"]:
         problem = str(facts["error"])
-    elif problem is None and (facts["file"] is None or not Path(facts["file"]).is_relative_to(expected)):
+    elif problem is None and (facts["file"] is None or not _is_below(facts["file"], expected)):
         problem = f"it is loaded from `{facts['file']}`"
     elif problem is None and (facts["package"], facts["version"]) != (runtime.name, runtime.version):
         problem = f"it says it is {facts['package']} {facts['version']}"
@@ -324,6 +337,10 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
         f"{runtime.name} {runtime.version} does not load {where}: {problem}",
         hint="run `imprint doctor --venv PATH` with that environment to see what is in its way",
     )
+
+
+def _is_below(path: str, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _try_to_write(packages: Path) -> None:

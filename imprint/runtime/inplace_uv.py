@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from imprint.errors import NoSpaceError
 from imprint.runtime.metadata import Held
 from imprint.runtime.uv import Uv, classify, environment, install_arguments, replace_offline
 from imprint.state.files import raise_for_write
@@ -57,4 +58,7 @@ def _run(uv: Uv, arguments: Sequence[str], python: Path, descriptor: int | None)
         process.communicate()
         raise
     if process.returncode:
-        raise classify(process.returncode, stderr.decode("utf-8", "replace"), where=python.parent)
+        failure = classify(process.returncode, stderr.decode("utf-8", "replace"), where=python.parent.parent)
+        if isinstance(failure, NoSpaceError):
+            failure.hint = "free some space there, then run the same command again: it finishes what this one began"
+        raise failure

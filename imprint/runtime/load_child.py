@@ -16,7 +16,7 @@ def main() -> None:
     os.dup2(2, 1)
     if len(sys.argv) > 1:
         sys.path.insert(0, sys.argv[1])
-    facts: "dict[str, str | None]" = {"file": None, "package": None, "version": None, "error": None}
+    facts: dict[str, str | None] = {"file": None, "package": None, "version": None, "error": None}
     try:
         import onnxruntime
         from onnxruntime.capi import build_and_package_info as build

@@ -181,6 +181,7 @@ def test_other_pythons_and_environments_made_by_venv(tmp_path: Path, wheels: Whe
     outcome = foreign.setup("cuda13")
     assert outcome.package == "onnxruntime-gpu"
     assert not foreign.prepare("cuda13").pending
+    assert foreign.packages.is_dir()
     assert pip == bool(list(foreign.packages.glob("pip-*.dist-info")))
 
 
