@@ -123,7 +123,8 @@ def _oldest_libc(wheels: tuple[Wheel, ...]) -> str:
 
 
 def _tegra_gpu(machine: Machine) -> str:
-    return next((facts.gpu_name(gpu) for gpu in machine.nvidia.gpus or () if gpu.integrated), "the GPU here")
+    gpus = sorted(machine.nvidia.gpus or (), key=preference)
+    return next((facts.gpu_name(gpu) for gpu in gpus if gpu.integrated), "the GPU here")
 
 
 # --- gates 3 and 4: the driver, and code for the GPU ----------------------------------------------------------------

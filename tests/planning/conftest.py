@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from architecture.tree import ROOT
 from imprint.planning.builds import BuildTable, parse_builds
 
-COUNTS = {"fast": 60, "tenth": 1000, "full": 10_000}
+COUNTS = {"fast": 60, "tenth": 300, "full": 3000}
 
 for _name, _count in COUNTS.items():
     settings.register_profile(
