@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import tracemalloc
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,16 @@ def test_a_gpu_that_is_required_and_not_planned_is_an_error_with_the_way(desk: D
     assert caught.value.specific_code == "device-cpu"
     assert "--device gpu" in str(caught.value.hint)
     assert desk.stdout.getvalue() == b""
+
+
+def test_a_hundred_thousand_texts_on_standard_input_stay_out_of_memory(desk: Desk, tmp_path: Path) -> None:
+    """Their vectors are 154 MB; this process may take a tenth of that."""
+    tracemalloc.start()
+    try:
+        result = desk.embed(stdin=b"x\n" * 100_000, input="-", output=tmp_path / "rows.npy", format="npy")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert result.data["texts"] == 100_000
+    assert (tmp_path / "rows.npy").stat().st_size == 128 + 100_000 * 384 * 4
+    assert peak < 15_000_000
