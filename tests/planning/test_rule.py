@@ -1,0 +1,258 @@
+"""Single sentences of the rule that a golden plan alone would not pin down."""
+
+from __future__ import annotations
+
+import pytest
+
+from imprint.planning import coverage
+from imprint.planning.builds import Ptx
+from imprint.planning.fingerprints import fingerprint_of
+from imprint.planning.model import Gpu, Installed, Libc, Machine, Nvidia, Plan, Platform, Python, Request, Verdict
+from imprint.planning.rule import decide
+from imprint.values import replace
+from planning.conftest import TABLE
+
+LINUX = Platform("linux", "x86_64", Libc("glibc", "2.35"))
+AMPERE = Gpu(0, "GPU-a", "RTX 3060", "8.6", 12288)
+AUTO = Request("auto")
+
+
+def machine(*gpus: Gpu, driver: str | None = "580.65.06", cuda: str | None = None) -> Machine:
+    return Machine(platform=LINUX, python=Python("3.12.4"), nvidia=Nvidia("ok", driver, cuda=cuda, gpus=gpus))
+
+
+def failed(build: str, gpu: Gpu, seen: Machine, kind: str | None = "conv-failed", time: str | None = None) -> Verdict:
+    return Verdict(build, "failed", kind, time, fingerprint_of(build, gpu, seen, TABLE))
+
+
+def codes(plan: Plan) -> dict[str, str]:
+    return {one.build: one.code for one in plan.refused}
+
+
+def test_every_build_after_a_failed_check_is_not_reached() -> None:
+    seen = machine(AMPERE)
+    plan = decide(
+        AUTO, seen, TABLE, (failed("cuda13-1.28", AMPERE, seen), failed("cuda13", AMPERE, seen, "no-kernel")), None
+    )
+    assert codes(plan) == {
+        "cuda13": "check-failed",
+        "cuda13-1.28": "check-failed",
+        "cuda12": "not-reached",
+        # Python 3.12 would refuse this one, had it been reached.
+        "cuda12-py310": "not-reached",
+    }
+    assert plan.code == "check-failed"
+    assert "(no-kernel)" in plan.reason
+
+
+def test_builds_before_a_failed_check_keep_their_own_reason() -> None:
+    pascal = Gpu(0, "GPU-p", "Tesla P40", "6.1", 24576)
+    seen = machine(pascal)
+    plan = decide(AUTO, seen, TABLE, (failed("cuda12", pascal, seen, None),), None)
+    assert codes(plan) == {
+        "cuda13": "compute-capability-unsupported",
+        "cuda13-1.28": "compute-capability-unsupported",
+        "cuda12": "check-failed",
+        "cuda12-py310": "not-reached",
+    }
+    assert plan.reason == (
+        "the check of the CUDA 12 build failed on Tesla P40 (compute capability 6.1) with driver 580.65.06"
+    )
+
+
+def test_ptx_that_waited_behind_a_failed_native_check_is_not_reached() -> None:
+    pascal, later = Gpu(0, "GPU-p", "Tesla P40", "6.1"), Gpu(1, "GPU-l", "a later chip", "12.1")
+    seen = machine(pascal, later)
+    plan = decide(AUTO, seen, TABLE, (failed("cuda12", pascal, seen),), None)
+    assert codes(plan)["cuda13-1.28"] == "not-reached"
+    assert plan.refused[1].reason == "not tried, since the check of the CUDA 12 build failed"
+    skipped = decide(AUTO, seen, TABLE, (failed("cuda12", pascal, seen, "no-kernel"),), None)
+    assert (skipped.build, skipped.code) == ("cuda13-1.28", "gpu-jit")
+    # It was tried and refused, so it is listed although it comes later in the order.
+    assert codes(skipped) == {"cuda13": "compute-capability-unsupported", "cuda12": "check-failed"}
+    assert skipped.notes == ()
+
+
+def test_a_failed_check_says_when_and_how() -> None:
+    seen = machine(AMPERE)
+    plan = decide(AUTO, seen, TABLE, (failed("cuda13", AMPERE, seen, "crashed", "2026-11-01T10:00:00Z"),), None)
+    assert plan.reason == (
+        "the check of the CUDA 13 build failed (crashed, 2026-11-01T10:00:00Z) on RTX 3060 (compute capability 8.6) "
+        "with driver 580.65.06"
+    )
+
+
+def test_of_two_verdicts_the_one_that_ends_the_search_counts() -> None:
+    seen = machine(AMPERE)
+    both = (failed("cuda13", AMPERE, seen, "no-kernel"), failed("cuda13", AMPERE, seen, "conv-failed"))
+    for verdicts in (both, both[::-1]):
+        assert decide(AUTO, seen, TABLE, verdicts, None).build == "cpu"
+
+
+@pytest.mark.parametrize(
+    "name", ["build", "lock", "gpu_uuid", "gpu_name", "compute_capability", "driver", "python", "check"]
+)
+def test_a_verdict_counts_only_when_every_field_is_known_and_equal(name: str) -> None:
+    seen = machine(AMPERE)
+    verdict = failed("cuda13", AMPERE, seen)
+    assert decide(AUTO, seen, TABLE, (verdict,), None).code == "check-failed"
+    for other in (None, "another"):
+        changed = replace(verdict, fingerprint=replace(verdict.fingerprint, **{name: other}))
+        assert decide(AUTO, seen, TABLE, (changed,), None).code == "gpu-native"
+
+
+def test_the_lower_memory_of_a_later_build_is_no_remark() -> None:
+    small = Gpu(1, "GPU-p", "GTX 1060", "6.1", 6144)
+    assert decide(AUTO, machine(AMPERE, small), TABLE, (), None).notes == ()
+
+
+def test_a_larger_gpu_that_runs_nowhere_is_no_remark() -> None:
+    larger = Gpu(1, "GPU-k", "Tesla K80", "3.7", 24576)
+    assert decide(AUTO, machine(AMPERE, larger), TABLE, (), None).notes == ()
+
+
+def test_a_larger_integrated_gpu_is_no_remark() -> None:
+    larger = Gpu(1, "GPU-i", "integrated", "6.1", 65536, integrated=True)
+    assert decide(AUTO, machine(AMPERE, larger), TABLE, (), None).notes == ()
+
+
+def test_a_gpu_chosen_by_hand_gets_no_remark() -> None:
+    larger = Gpu(1, "GPU-v", "Tesla V100", "7.0", 32768)
+    (note,) = decide(AUTO, machine(AMPERE, larger), TABLE, (), None).notes
+    assert note.reason == (
+        "Tesla V100 has more memory, but would run with native code of the CUDA 12 build, which RTX 3060 precedes"
+    )
+    assert decide(Request("gpu", "0"), machine(AMPERE, larger), TABLE, (), None).notes == ()
+
+
+def test_a_larger_gpu_that_would_need_ptx_is_a_remark() -> None:
+    larger = Gpu(1, "GPU-l", "a later chip", "12.1", 32768)
+    (note,) = decide(AUTO, machine(AMPERE, larger), TABLE, (), None).notes
+    assert "would run with PTX of the CUDA 13 (1.28) build" in note.reason
+
+
+def test_no_remark_about_a_build_whose_check_failed() -> None:
+    larger = Gpu(1, "GPU-v", "Tesla V100", "7.0", 32768)
+    seen = machine(replace(AMPERE, compute_capability="12.1"), larger)
+    verdict = failed("cuda12", larger, seen, "no-kernel")
+    plan = decide(AUTO, seen, TABLE, (verdict,), None)
+    assert (plan.code, plan.notes) == ("gpu-jit", ())
+
+
+def test_refused_builds_have_the_hint_that_would_plan_them() -> None:
+    plan = decide(AUTO, machine(Gpu(0, "GPU-b", "RTX 5080", "12.0"), driver="570.86.10"), TABLE, (), None)
+    assert plan.code == "gpu-jit"
+    assert plan.hint is None
+    assert [one.hint for one in plan.refused] == [
+        "install NVIDIA driver 580 or newer: the CUDA 13 build then runs with native code",
+        None,
+    ]
+
+
+def test_a_hint_for_ptx_says_so() -> None:
+    plan = decide(AUTO, machine(Gpu(0, "GPU-b", "B300", "10.3"), driver="560.35.03"), TABLE, (), None)
+    assert plan.hint == (
+        "install NVIDIA driver 570 or newer: the CUDA 12 build then runs with code the driver compiles first"
+    )
+
+
+def test_a_driver_hint_comes_before_another_gpu_unless_a_check_failed() -> None:
+    ampere, later = replace(AMPERE, index=1), Gpu(0, "GPU-b", "B200", "10.0")
+    seen = machine(later, ampere, driver="565.57.01")
+    asked = decide(Request("gpu", "0"), seen, TABLE, (), None)
+    assert asked.code == "ptx-needs-newer-driver"
+    assert (asked.hint or "").startswith("install NVIDIA driver 580")
+    known = machine(AMPERE, replace(AMPERE, index=1, uuid="GPU-c"), driver="570.133.07")
+    checked = decide(AUTO, known, TABLE, (failed("cuda12", AMPERE, known),), None)
+    assert checked.hint == "choose another GPU: `--gpu-device 1` (RTX 3060, GPU-c)"
+
+
+def test_the_hint_of_a_failed_check_may_be_a_driver() -> None:
+    seen = machine(AMPERE, driver="570.133.07")
+    plan = decide(AUTO, seen, TABLE, (failed("cuda12", AMPERE, seen),), None)
+    assert (plan.hint or "").startswith("install NVIDIA driver 580")
+
+
+def test_a_gpu_without_an_index_is_named_by_its_uuid() -> None:
+    seen = machine(Gpu(None, "GPU-x", "nameless index", "8.6"), Gpu(None, None, "nothing to call it", "8.6"))
+    plan = decide(Request("gpu", "7"), seen, TABLE, (), None)
+    assert plan.hint == "choose another GPU: `--gpu-device GPU-x` (nameless index)"
+    assert "without an index (nameless index, GPU-x)" in plan.reason
+
+
+def test_a_newer_driver_is_judged_by_cuda_where_its_version_is_unknown() -> None:
+    plan = decide(AUTO, machine(AMPERE, driver=None, cuda="12.0"), TABLE, (), None)
+    assert plan.build == "cuda12"
+    assert (plan.refused[0].hint or "").startswith("install NVIDIA driver 580")
+    pascal = decide(AUTO, machine(Gpu(0, "GPU-b", "B300", "10.3"), driver=None, cuda="12.8"), TABLE, (), None)
+    assert [one.hint for one in pascal.refused] == [None, None]
+
+
+def test_the_first_ptx_that_asks_least_of_the_driver_is_used() -> None:
+    wheel = replace(TABLE.cuda[2].wheels[0], native=(), ptx=(Ptx((9, 0), (12, 8)), Ptx((8, 0), (12, 2))))
+    assert coverage.ptx_for(wheel, (9, 0)) == Ptx((8, 0), (12, 2))
+    assert coverage.how_it_runs(wheel, (9, 0), (12, 2)) == "ptx"
+    assert coverage.ptx_for(wheel, (7, 5)) is None
+
+
+def test_an_installed_gpu_build_of_unknown_version_is_kept_at_the_known_one() -> None:
+    away = replace(machine(), nvidia=Nvidia("no-device"))
+    plan = decide(AUTO, away, TABLE, (), Installed("cuda12"))
+    assert (plan.build, plan.version, plan.lock, plan.pending) == ("cuda12", "1.26.0", "cuda12.txt", False)
+    assert [one.build for one in plan.refused] == ["cuda13", "cuda13-1.28"]
+    assert [note.reason for note in plan.notes] == ["the installed CUDA 12 build stays until the driver can be read"]
+
+
+def test_what_is_installed_and_unknown_makes_nothing_provisional() -> None:
+    away = replace(machine(), nvidia=Nvidia("no-device"))
+    for build in ("cpu", "webgpu", "something"):
+        plan = decide(AUTO, away, TABLE, (), Installed(build, "1"))
+        assert (plan.build, plan.provisional) == ("cpu", False)
+
+
+def test_reasons_name_what_was_seen() -> None:
+    def reason(nvidia: Nvidia, **environment: str) -> str:
+        return decide(AUTO, replace(machine(), nvidia=nvidia, environment=environment), TABLE, (), None).reason
+
+    assert reason(Nvidia("error", error="cuInit\n999")) == (
+        "the NVIDIA driver could not be read (it answered with an error: cuInit 999)"
+    )
+    assert reason(Nvidia("timeout")) == "the NVIDIA driver could not be read (it did not answer in time)"
+    assert reason(Nvidia()) == "the NVIDIA driver could not be read (it was not looked at)"
+    assert "none that is known" in reason(Nvidia("new word"))
+    assert reason(Nvidia("driver-mismatch", "550.107.02", "550.90.07")) == (
+        "the libraries and the kernel module of the NVIDIA driver differ (550.107.02 and 550.90.07), as after an "
+        "update without a restart"
+    )
+    assert "differ, as after" in reason(Nvidia("driver-mismatch", "550.107.02"))
+    assert "differ, as after" in reason(Nvidia("driver-mismatch", kernel_driver="550.107.02"))
+    assert "libcuda (/compat/libcuda.so.1) is newer" in reason(
+        Nvidia("compat-unsupported", libcuda="/compat/libcuda.so.1")
+    )
+    assert 'CUDA_VISIBLE_DEVICES="0,0" names' in reason(Nvidia("bad-visible-devices"), CUDA_VISIBLE_DEVICES="0,0")
+    assert "CUDA_VISIBLE_DEVICES names" in reason(Nvidia("bad-visible-devices"))
+    assert 'CUDA_VISIBLE_DEVICES is "-1"' in reason(Nvidia("no-device"), CUDA_VISIBLE_DEVICES="-1")
+
+
+def test_the_driver_is_named_as_far_as_it_is_known() -> None:
+    def reason(driver: str | None, cuda: str | None) -> str:
+        return decide(AUTO, machine(AMPERE, driver=driver, cuda=cuda), TABLE, (), None).reason
+
+    assert reason("580.65.06", None).endswith("driver 580.65.06 supports CUDA 13.0")
+    assert reason(None, "12.8").endswith("the NVIDIA driver supports CUDA 12.8")
+    assert reason(None, "11.4").startswith("an NVIDIA driver for CUDA 11.4 is too old: CUDA 13 needs driver 580")
+    assert (
+        reason("470.1", None) == "driver 470.1 is too old: CUDA 13 needs driver 580 and CUDA 12 needs driver 525.60.13"
+    )
+
+
+def test_a_long_or_unprintable_name_stays_on_one_line() -> None:
+    plan = decide(AUTO, machine(replace(AMPERE, name="a\nb\x1b[31m" + "c" * 500)), TABLE, (), None)
+    assert plan.reason.isprintable()
+    assert len(plan.reason) < 400
+
+
+def test_gpus_are_named_without_a_name_too() -> None:
+    assert "GPU 0 (compute capability 8.6)" in decide(AUTO, machine(Gpu(0, None, None, "8.6")), TABLE, (), None).reason
+    assert "an unnamed GPU" in decide(AUTO, machine(Gpu(None, None, None, "8.6")), TABLE, (), None).reason
+    assert "capability unknown" in decide(AUTO, machine(Gpu(0)), TABLE, (), None).reason
