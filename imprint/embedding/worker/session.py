@@ -34,7 +34,7 @@ class Session:
     def __init__(self, model: str, device: str) -> None:
         """Load the model file; `device` is `cpu` or `gpu`. Raises what ONNX Runtime raises."""
         ort.set_default_logger_severity(3)
-        self._session: Any = ort.InferenceSession(model, _options(), providers=_providers(device))
+        self._session: Any = ort.InferenceSession(model, _options(device), providers=_providers(device))
         self.provider: str = self._session.get_providers()[0]
         self._inputs = [given.name for given in self._session.get_inputs()]
         shape = self._session.get_outputs()[0].shape
@@ -66,16 +66,17 @@ class Session:
         return unit(mean_pool(self._session.run(None, feed)[0], mask))
 
 
-def _options() -> ort.SessionOptions:
+def _options(device: str) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # a pattern is kept for every shape, and shapes differ from batch to batch
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # An arena that grows by what is asked, where the default doubles.
-    memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
-    ort.create_and_register_allocator(memory, ort.OrtArenaCfg(0, 1, -1, -1))
-    options.add_session_config_entry("session.use_env_allocators", "1")
+    if device == "cpu":
+        # An arena that grows by what is asked, where the default doubles.
+        memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        ort.create_and_register_allocator(memory, ort.OrtArenaCfg(0, 1, -1, -1))
+        options.add_session_config_entry("session.use_env_allocators", "1")
     return options
 
 
