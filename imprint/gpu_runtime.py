@@ -35,7 +35,7 @@ def _plan(options: Sequence[str]) -> int:
     retry, machine = _plan_options(options)
     context = Context.of_process()
     inputs = _here(context, retry=retry) if machine is None else _elsewhere(context, machine, retry=retry)
-    from imprint.planning.wire import plan_to_json
+    from imprint.planning.writing import plan_to_json
 
     _write(plan_to_json(inputs.plan))
     return 0

@@ -1,11 +1,11 @@
-"""The one JSON form of each value of planning, read strictly and written completely.
+"""The one JSON form of each value of planning, read strictly; `writing` writes it.
 
 Reading what was written gives an equal value. Errors are UsageError and name the place in the document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from imprint.planning import documents as doc
@@ -28,9 +28,20 @@ from imprint.planning.model import (
     Verdict,
     Vulkan,
 )
+from imprint.planning.writing import SCHEMA, machine_to_json, plan_to_json, verdict_to_json, verdicts_to_json
 from imprint.values import fields_of
 
-SCHEMA = 1
+__all__ = [
+    "machine_from_json",
+    "machine_to_json",
+    "partial_verdicts_from_json",
+    "plan_from_json",
+    "plan_to_json",
+    "verdict_from_json",
+    "verdict_to_json",
+    "verdicts_from_json",
+    "verdicts_to_json",
+]
 
 STATUSES = (
     "ok",
@@ -159,27 +170,6 @@ def machine_from_json(obj: object) -> Machine:
     return Machine(**read)
 
 
-def machine_to_json(machine: Machine) -> dict[str, Any]:
-    """Write a machine as its document; what is unknown is null."""
-    nvidia = _plain(machine.nvidia, _NVIDIA)
-    nvidia["gpus"] = _listed(machine.nvidia.gpus, _GPU)
-    platform = _plain(machine.platform, _PLATFORM)
-    platform["libc"] = None if machine.platform.libc is None else _plain(machine.platform.libc, _LIBC)
-    cpu = _plain(machine.cpu, _CPU)
-    cpu["flags"] = None if machine.cpu.flags is None else list(machine.cpu.flags)
-    return {
-        "schema": SCHEMA,
-        "platform": platform,
-        "python": _plain(machine.python, _PYTHON),
-        "cpu": cpu,
-        "nvidia": nvidia,
-        "other_gpus": _listed(machine.other_gpus, _OTHER_GPU),
-        "vulkan": _plain(machine.vulkan, _VULKAN),
-        "rocm": _plain(machine.rocm, _ROCM),
-        "environment": dict(machine.environment),
-    }
-
-
 def plan_from_json(obj: object) -> Plan:
     """Read a plan document, bare or inside its envelope. Errors: UsageError naming the place."""
     body, path = _without_envelope(obj)
@@ -188,26 +178,9 @@ def plan_from_json(obj: object) -> Plan:
     return Plan(**{"build": None, "lock": None, "version": None, "device": None, **read})
 
 
-def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """Write a plan as its document."""
-    return {
-        "schema": SCHEMA,
-        **_plain(plan, {key: reader for key, reader in _PLAN.items() if key != "schema"}),
-        "device": None if plan.device is None else _plain(plan.device, _DEVICE),
-        "refused": _listed(plan.refused, _REFUSAL),
-        "notes": _listed(plan.notes, _NOTE),
-        "installed": None if plan.installed is None else _plain(plan.installed, _INSTALLED),
-    }
-
-
 def verdict_from_json(obj: object, path: str = "") -> Verdict:
     """Read one verdict. Errors: UsageError naming the place."""
     return Verdict(**doc.fields(obj, path, _VERDICT, required=("build", "result")))
-
-
-def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
-    """Write one verdict."""
-    return {**_plain(verdict, _VERDICT), "fingerprint": _plain(verdict.fingerprint, _FINGERPRINT)}
 
 
 def verdicts_from_json(obj: object) -> tuple[Verdict, ...]:
@@ -228,11 +201,6 @@ def partial_verdicts_from_json(obj: object) -> tuple[tuple[Verdict, frozenset[st
     return tuple(zip(verdicts, map(_named_fields, body), strict=True))  # type: ignore[call-overload] # a list by now
 
 
-def verdicts_to_json(verdicts: Iterable[Verdict]) -> dict[str, Any]:
-    """Write the document of recorded verdicts."""
-    return {"schema": SCHEMA, "verdicts": [verdict_to_json(verdict) for verdict in verdicts]}
-
-
 def _named_fields(entry: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(entry.get("fingerprint") or ())
 
@@ -241,11 +209,3 @@ def _without_envelope(obj: object) -> tuple[object, str]:
     if isinstance(obj, dict) and "data" in obj and "command" in obj:
         return obj["data"], "data"
     return obj, ""
-
-
-def _plain(value: object, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
-
-
-def _listed(values: Iterable[object] | None, names: Iterable[str]) -> list[dict[str, Any]] | None:
-    return None if values is None else [_plain(value, names) for value in values]
