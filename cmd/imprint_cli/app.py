@@ -29,6 +29,8 @@ class Entry(NamedTuple):
 COMMANDS: dict[str, Entry] = {
     "setup": Entry("imprint_cli.commands.setup", "setup"),
     "bootstrap": Entry("imprint_cli.commands.setup", "bootstrap"),
+    "rollback": Entry("imprint_cli.commands.setup", "rollback"),
+    "prune": Entry("imprint_cli.commands.setup", "prune"),
     "plan": Entry("imprint_cli.commands.plan", "plan"),
     "machine": Entry("imprint_cli.commands.machine", "machine"),
     "devices": Entry("imprint_cli.commands.devices", "devices"),

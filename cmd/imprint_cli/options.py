@@ -1,5 +1,6 @@
 """The options that several commands share, each with one wording."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,10 @@ RequireGpu = Annotated[
 Wait = Annotated[
     float,
     typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another imprint; 0 = not at all."),
+]
+Venv = Annotated[
+    Path | None,
+    typer.Option("--venv", metavar="PATH", help="The virtual environment at PATH, not the managed one."),
 ]
 MachineFile = Annotated[
     str | None,

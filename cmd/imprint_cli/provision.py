@@ -7,6 +7,7 @@ from typing import Any
 
 from imprint.errors import UsageError
 from imprint.operations.context import Context
+from imprint.operations.plan import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Plan
 from imprint_cli.answer import Answer
@@ -16,9 +17,23 @@ from imprint_cli.progress import Progress
 from imprint_cli.render import describe_build
 
 
-def provision(flags: Mapping[str, str], *, as_json: bool, find_links: str | None, **options: Any) -> Answer:  # noqa: ANN401 - the fields of SetupOptions
-    """Set up and return the answer; events go to stdout as JSON lines, or to stderr as text."""
-    asked = SetupOptions(find_links=Path(find_links) if find_links is not None else None, **options)
+def provision(
+    flags: Mapping[str, str],
+    *,
+    as_json: bool,
+    find_links: str | None,
+    document: str | None = None,
+    **options: Any,  # noqa: ANN401 - the fields of SetupOptions
+) -> Answer:
+    """Set up and return the answer; events go to stdout as JSON lines, or to stderr as text.
+
+    `document` is the file of another machine's document, `-` for standard input.
+    """
+    if document is not None and options.get("venv") is not None:
+        raise UsageError("`--for` and `--venv` were both given", hint="give one of them")
+    machine = read_machine(document, _standard_input) if document is not None else None
+    links = Path(find_links) if find_links is not None else None
+    asked = SetupOptions(find_links=links, machine=machine, **options)
     context = Context.of_process(flags)
     if as_json:
         return Answer(setup(context, asked, emit_event), render_setup)
@@ -27,6 +42,10 @@ def provision(flags: Mapping[str, str], *, as_json: bool, find_links: str | None
         return Answer(setup(context, asked, progress), render_setup)
     finally:
         progress.close()
+
+
+def _standard_input() -> bytes:
+    return sys.stdin.buffer.read(LONGEST + 1)
 
 
 def ask(plan: Plan) -> bool:
@@ -45,11 +64,34 @@ def render_setup(data: Mapping[str, Any]) -> str:
     """Render what changed, what was freed, and last the authoritative line."""
     if not data["status"]:
         return ""
-    lines = [_change(change) for change in data["changes"]]
+    lines = [*_environment(data.get("environment")), *(_change(change) for change in data["changes"])]
     if data["freed_bytes"]:
         lines.append(f"freed: {size(data['freed_bytes'])}")
     lines += [f"in use, freed later: {left['path']} ({size(left['bytes'])})" for left in data["deferred"]]
     return "\n".join([*lines, str(data["status"]["line"])])
+
+
+def _environment(found: Mapping[str, Any] | None) -> list[str]:
+    """Return what a person has to know about their own environment: sizes, who requires ONNX Runtime, what stays."""
+    if found is None:
+        return []
+    lines = [f"environment: {found['environment']}"]
+    if found["changes"]:
+        lines.append(f"download: {size(found['download_bytes'])}, removed: {size(found['removed_bytes'])}")
+    for one in found["requirers"]:
+        fits = "as it asks" if one["satisfied"] and one["same_name"] else "under another name or version"
+        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it gets {one['gets']}, {fits}")
+    lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
+    if found["leftovers"]:
+        lines.append(f"files that belong to nothing go: {len(found['leftovers'])}")
+    return lines
+
+
+def render_prune(data: Mapping[str, Any]) -> str:
+    """Render what went, how much became free, and what waits."""
+    lines = [_change(change) for change in data["changes"]]
+    lines += [f"in use, freed later: {left['path']} ({size(left['bytes'])})" for left in data["deferred"]]
+    return "\n".join([*lines, f"freed: {size(data['freed_bytes'])}"])
 
 
 def _change(change: Mapping[str, Any]) -> str:

@@ -164,7 +164,7 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
     """
     model = (catalogue or load_catalogue()).model(name)
     tell = on_event or (lambda _: None)
-    _remove_leftovers(home)
+    remove_leftovers(home)
     if flaws(home, model, deep=deep):
         tell(Event("start", "model", f"installing the model {name}", 0, model.download.size))
         _install(home, model, installer)
@@ -234,8 +234,8 @@ def _take_place(ready: Path, place: Path, old: Path) -> None:
     fsync_folder(place.parent)
 
 
-def _remove_leftovers(home: Home) -> None:
-    # The mutex is held, so whatever lies in a staging folder was left by a run that was killed.
+def remove_leftovers(home: Home) -> None:
+    """Remove what killed runs left of models. The caller holds the mutex."""
     for folder in home.models.glob(f"{_STAGING}*"):
         shutil.rmtree(folder, ignore_errors=True)
 

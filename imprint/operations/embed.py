@@ -19,11 +19,12 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of, status_data
+from imprint.operations.targets import target_of
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.target import Target, current_target, foreign_target
+from imprint.runtime.target import Target
 from imprint.state import config
 from imprint.state.config import Config
 from imprint.state.files import Damage
@@ -120,7 +121,7 @@ def _check(options: EmbedOptions) -> None:
 
 
 def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _Place:
-    target = current_target(context.home, findings) if options.venv is None else foreign_target(options.venv)
+    target = target_of(context, options.venv, findings)
     if target is None or not target.python.exists():
         raise ImprintError(
             "no runtime is set up here" if target is None else f"the runtime has lost its interpreter {target.python}",
@@ -129,12 +130,8 @@ def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _
         )
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan
-    if options.venv is None:
-        status = status_data(plan, target, proved=inputs.proved)
-        place = _Place(target, plan, status["line"], status["runs_on"] == "gpu")
-    else:
-        # We have no record of what it holds; the worker will say.
-        place = _Place(target, plan, "", plan.device is not None)
+    status = status_data(plan, target, proved=inputs.proved)
+    place = _Place(target, plan, status["line"], status["runs_on"] == "gpu")
     if options.require_gpu and not place.on_gpu:
         raise _no_gpu(plan, place.line)
     return place

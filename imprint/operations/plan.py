@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from imprint.errors import UsageError
@@ -31,13 +32,14 @@ class PlanOptions:
     """What to plan for. `machine` and `verdicts` are paths, `machine` also `-` for what `stdin` gives.
 
     With `machine` no local state is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
-    known, or stand in for it.
+    known, or stand in for it. `venv` plans for somebody's own environment, as its interpreter sees this machine.
     """
 
     machine: str | None = None
     verdicts: str | None = None
     installed: str | None = None
     python: str | None = None
+    venv: Path | None = None
     explain: bool = False
     stdin: Callable[[], bytes] = lambda: sys.stdin.buffer.read(LONGEST + 1)
 
@@ -48,10 +50,12 @@ def plan(context: Context, options: PlanOptions) -> Result:
     Raises what reading configuration and state raises; state is not read when another machine is planned for.
     """
     warnings: tuple[Remark, ...] = ()
+    if options.machine is not None and options.venv is not None:
+        raise UsageError("`--machine` and `--venv` were both given", hint="give one of them")
     if options.machine is not None:
         inputs = _elsewhere(context, options)
     else:
-        inputs, warnings = _here(context)
+        inputs, warnings = _here(context, options.venv)
         inputs = _replaced(inputs, options)
     data = plan_to_json(inputs.plan)
     if options.explain:
@@ -65,11 +69,16 @@ def plan(context: Context, options: PlanOptions) -> Result:
     return Result(data, warnings)
 
 
-def _here(context: Context) -> tuple[Inputs, tuple[Remark, ...]]:
+def _here(context: Context, venv: Path | None) -> tuple[Inputs, tuple[Remark, ...]]:
     from imprint.runtime.target import current_target
 
     findings: list[Damage] = []
-    target = current_target(context.home, findings)
+    if venv is None:
+        target = current_target(context.home, findings)
+    else:
+        from imprint.operations.targets import target_of
+
+        target = target_of(context, venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
     return inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
 

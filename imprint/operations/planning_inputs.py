@@ -22,6 +22,8 @@ from imprint.state import config
 from imprint.values import Record
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from imprint.runtime.target import Target
     from imprint.state.files import Damage
 
@@ -47,7 +49,7 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     ignore_failed: bool = False,
     to_record: bool = True,
 ) -> Inputs:
-    """Return the plan for `machine` (None: this one) and the managed target.
+    """Return the plan for `machine` (None: this one, as the target's own interpreter sees it) and a target.
 
     No hardware is read when the CPU is asked for. With `ignore_failed` recorded failures do not count. `to_record`
     False spares hashing the locks where no verdict is recorded; a fingerprint made from the answer is then incomplete.
@@ -55,7 +57,9 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     """
     request = request_of(context)
     if machine is None:
-        machine = _surveyed(context, hardware=asks_for_gpu(request))
+        # A managed target has the interpreter that runs this, which need not be asked.
+        python = target.python if target is not None and not target.managed else None
+        machine = survey_here(context, python=python, hardware=asks_for_gpu(request))
     recorded = _recorded(context, findings)
     builds = load_builds(digests=to_record or bool(recorded))
     counted = tuple(verdict for verdict in recorded if not (ignore_failed and verdict.result == "failed"))
@@ -125,11 +129,12 @@ def parse_document(text: str, source: str) -> object:
         raise UsageError(f"{source} nests too deeply for a document of Imprint's") from None
 
 
-def _surveyed(context: Context, *, hardware: bool) -> Machine:
+def survey_here(context: Context, *, hardware: bool, python: Path | None = None) -> Machine:
+    """Return this machine as `python` (None: the interpreter that runs this) finds it."""
     from imprint.probing.host import RealHost
     from imprint.probing.survey import survey
 
-    return survey(RealHost(context.environ), hardware=hardware)
+    return survey(RealHost(context.environ), python=python, hardware=hardware)
 
 
 def _recorded(context: Context, findings: list[Damage] | None) -> tuple[Verdict, ...]:

@@ -7,6 +7,7 @@ write; until then nothing that is in use has been touched, so an interruption at
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from imprint.errors import ImprintError, IntegrityError
 from imprint.paths import Home
 from imprint.planning.model import Device
-from imprint.runtime import inventory, target
+from imprint.runtime import inventory, space, target
 from imprint.runtime.check import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
@@ -67,8 +68,11 @@ def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
 
 
 def note_check(home: Home, found: Target, result: CheckResult) -> None:
-    """Write down in its manifest what a later check of a generation proved on the CPU. The caller holds the mutex."""
+    """Write down in its manifest what a later check of a generation proved about it. The caller holds the mutex."""
     if found.manifest is None or found.generation is None:
+        return
+    if result.device is not None and not result.ok:
+        # It says something about that GPU (a verdict does), not about the files.
         return
     manifest = replace(found.manifest, check=_summary(result))
     path = target.generation_folder(home, found.generation) / "manifest.json"
@@ -116,12 +120,14 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     device: Device | None,
     environ: Mapping[str, str],
     check: Check,
+    deferred: bool = False,
     deep: bool = False,
     on_event: OnEvent,
 ) -> Staged:
     """Build a generation beside the others, verify its files, and run the check in it.
 
     With `deep` every file's hash is compared, not only its size. The check's answer is in the result, good or bad.
+    `deferred` says that it does not count as the generation's own, since another machine will run it.
     Whatever stops this, the half-made folder is removed. Raises as `Uv.install` does, and IntegrityError when the
     files are not what their RECORD says even after a fresh download.
     """
@@ -136,6 +142,8 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
         reached("verified")
         on_event(Event("start", "check", "checking that it computes what it should"))
         result = check(target.interpreter_of(prefix), device, environ)
+        if result.ok:
+            on_event(Event("done", "check", f"right numbers on {_name_of(device)}"))
         reached("checked")
         manifest = Manifest(
             id=prefix.name,
@@ -148,7 +156,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
             created=now(),
             distributions={found.name: found.version or "" for found in seen.distributions},
             size=sum(found.size for found in seen.distributions),
-            check=_summary(result),
+            check=None if deferred else _summary(result),
         )
         return Staged(prefix, manifest, result)
 
@@ -205,11 +213,15 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
     def on_bytes(count: int) -> None:
         on_event(Event("progress", "download", "downloading and unpacking", count, recipe.needed))
 
+    needed = _preflight(uv.home, recipe, on_event)
     on_event(Event("start", "install", f"installing ONNX Runtime {recipe.version} (build {recipe.build})"))
     uv.create(prefix, recipe.executable)
     reached("environment-created")
     python = target.interpreter_of(prefix)
-    uv.install(recipe.locks, python=python, needed=recipe.needed, on_bytes=on_bytes)
+    before = space.used_by(uv.home.cache)
+    if uv.install(recipe.locks, python=python, needed=needed, on_bytes=on_bytes):
+        grown = max(0, space.used_by(uv.home.cache) - before)
+        on_event(Event("done", "download", f"{space.in_units(grown)} downloaded and unpacked", grown, grown))
     reached("installed")
     on_event(Event("start", "verify", "verifying the installed files"))
     seen = inventory.inspect(prefix, deep=deep)
@@ -218,10 +230,31 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
         # The cache shares its files with every environment made from it: what damaged one damaged the source.
         on_event(Event("warning", "verify", f"the cache holds damaged files of {', '.join(bad)}; fetching them again"))
         uv.clean(bad)
-        uv.install(recipe.locks, python=python, reinstall=True, needed=recipe.needed, on_bytes=on_bytes)
+        uv.install(recipe.locks, python=python, reinstall=True, needed=needed, on_bytes=on_bytes)
         seen = inventory.inspect(prefix, deep=deep)
     _require_whole(seen, recipe)
+    size = space.in_units(sum(found.size for found in seen.distributions))
+    on_event(Event("done", "install", f"{len(seen.distributions)} packages, {size}, every file as recorded"))
     return seen
+
+
+def _preflight(home: Home, recipe: Recipe, on_event: OnEvent) -> int | None:
+    """Return the bytes that a download takes here; where links do not work each file is there twice."""
+    try:
+        linked = space.can_link(home.cache, home.runtimes)
+    except OSError as error:
+        raise_for_write(Path(os.fsdecode(error.filename or home.cache)), error)
+    if linked:
+        return recipe.needed
+    on_event(Event("warning", "install", "the cache cannot be shared with the runtime by hard links: files are copied"))
+    if recipe.needed is None:
+        return None
+    space.require(recipe.needed, home.runtimes)
+    return 2 * recipe.needed
+
+
+def _name_of(device: Device | None) -> str:
+    return "the CPU" if device is None else device.name or "the GPU"
 
 
 def _require_whole(seen: Inventory, recipe: Recipe) -> None:

@@ -1,75 +1,84 @@
-"""Removes generations that nothing needs, and what the cache holds for them alone. The caller holds the mutex."""
+"""Removes generations that nothing needs, and what the cache holds for them alone. The caller holds the mutex.
+
+Only our own cache is ever touched, never by force and never for long: what is busy waits for the next run.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint.errors import ImprintError
+from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
-from imprint.runtime import generations, space, target
+from imprint.runtime import deferred, generations, journal, space, target
+from imprint.runtime.deferred import Deferred, Waiting
+from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Manifest, Pointer
 from imprint.runtime.uv import Uv
-
-
-@dataclass(frozen=True, slots=True)
-class Deferred:
-    """A folder that stays for now because the process `pid` has its files open; `size` in bytes."""
-
-    path: Path
-    size: int
-    pid: int
+from imprint.state import files
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What pruning did: the ids it removed, what waits, and the bytes that became free on the disk."""
+    """What pruning did: the ids it removed, what waits, and the bytes that became free on the disk.
+
+    `waiting` are packages that the cache could not drop now; the next run tries again.
+    """
 
     removed: tuple[str, ...] = ()
     deferred: tuple[Deferred, ...] = ()
     freed: int = 0
+    waiting: tuple[str, ...] = ()
 
 
-def sweep(home: Home, pointer: Pointer | None, *, unfinished_only: bool = False) -> Pruned:
-    """Remove every generation but the current and the one kept for a rollback.
-
-    With `unfinished_only` those with a manifest stay: one of them may be what a killed run had only to point to.
-    """
-    kept = {pointer.generation, pointer.previous} if pointer is not None else set()
-    others = (folder for folder in generations.folders(home) if folder.name not in kept)
-    return _remove(tuple(folder for folder in others if not (unfinished_only and (folder / "manifest.json").exists())))
+def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
+    """Remove generations that were never finished; a finished one may be what a killed run had only to point to."""
+    folders = _unneeded(home, pointer)
+    _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()))
 
 
-def prune(home: Home, uv: Uv, *, keep_previous: bool = True, unused: Collection[str] = ()) -> Pruned:
+def is_due(home: Home, pointer: Pointer | None) -> bool:
+    """Whether there is anything to prune although nothing changed: a deferred deletion, or rests of a killed run."""
+    return bool(_unneeded(home, pointer)) or os.path.lexists(deferred.path_of(home))
+
+
+def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str] = ()) -> Pruned:
     """Decide about the generation before the current one, remove the rest, and clean the cache of what only they used.
 
-    The one before is kept when `keep_previous` and it adds less than `generations.KEEP_BELOW` bytes. `unused` names
-    distributions of a generation that is gone already. What cannot be cleaned in time stays for the next run.
+    The one before is kept when `keep_previous` and it adds less than `generations.KEEP_BELOW` bytes. `known` names
+    further distributions that the cache need not hold when no target uses them.
     """
     before = space.free_at(home.root)
     pointer = target.read_pointer(home)
-    if pointer is None:
-        return Pruned()
-    if pointer.previous is not None and not (keep_previous and _is_small(home, pointer)):
+    if pointer is not None and pointer.previous is not None and not (keep_previous and _is_small(home, pointer)):
         pointer = Pointer(pointer.generation, pointer.since, None)
         target.write_pointer(home, pointer)
-    manifests = {folder.name: target.read_manifest(home, folder.name) for folder in generations.folders(home)}
-    swept = sweep(home, pointer)
-    _clean(uv, swept.removed, manifests, unused)
+    going = _unneeded(home, pointer)
+    unused = deferred.read(home).names.union(known, *(_names(home, folder) for folder in going))
+    if unused:
+        # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
+        deferred.write(home, Waiting((), unused))
+    removed, left = _remove(going)
+    waiting = _clean(uv, unused - _used(home))
+    deferred.write(home, Waiting(left, frozenset(waiting)))
     after = space.free_at(home.root)
-    cleaned = bool(swept.removed or unused)
-    freed = max(0, after - before) if cleaned and before is not None and after is not None else 0
-    return Pruned(swept.removed, swept.deferred, freed)
+    freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0
+    return Pruned(removed, left, freed, waiting)
 
 
 def users_of(folder: Path) -> tuple[int, ...]:
     """Return the processes that have files below `folder` mapped; empty where the system does not tell (not Linux)."""
     prefix = os.fsencode(folder) + b"/"
     return tuple(pid for pid in _processes() if prefix in _maps(pid))
+
+
+def _unneeded(home: Home, pointer: Pointer | None) -> tuple[Path, ...]:
+    kept = {pointer.generation, pointer.previous} if pointer is not None else set()
+    return tuple(folder for folder in generations.folders(home) if folder.name not in kept)
 
 
 def _is_small(home: Home, pointer: Pointer) -> bool:
@@ -79,35 +88,61 @@ def _is_small(home: Home, pointer: Pointer) -> bool:
     return space.added_by(target.generation_folder(home, pointer.previous), (current,)) < generations.KEEP_BELOW
 
 
-def _remove(candidates: tuple[Path, ...]) -> Pruned:
+def _remove(candidates: Iterable[Path]) -> tuple[tuple[str, ...], tuple[Deferred, ...]]:
     removed: list[str] = []
-    deferred: list[Deferred] = []
+    left: list[Deferred] = []
     for folder in candidates:
         users = users_of(folder)
         if users:
-            deferred.append(Deferred(folder, space.used_by(folder), users[0]))
+            left.append(Deferred(folder, space.used_by(folder), users[0]))
             continue
         # Without its manifest a half-removed folder is seen as unfinished, not as a generation to return to.
         with contextlib.suppress(OSError):
             (folder / "manifest.json").unlink()
         shutil.rmtree(folder, ignore_errors=True)
         removed.append(folder.name)
-    return Pruned(tuple(removed), tuple(deferred))
+    return tuple(removed), tuple(left)
 
 
-def _clean(uv: Uv, removed: tuple[str, ...], manifests: dict[str, Manifest | None], unused: Collection[str]) -> None:
-    gone = {*unused, *(name for found in removed for name in _names(manifests.get(found)))}
-    used = {name for found, manifest in manifests.items() if found not in removed for name in _names(manifest)}
-    # The cache is only a convenience: one that is busy or damaged must not fail a run that did its work.
-    with contextlib.suppress(ImprintError):
-        if gone - used:
-            uv.clean(sorted(gone - used))
+def _used(home: Home) -> frozenset[str]:
+    """Return the distributions that something still uses: a generation, an environment that we changed, ourselves."""
+    found = set(read_shipped().elsewhere)
+    for folder in generations.folders(home):
+        found.update(_names(home, folder))
+    for path in sorted((home.data / "inplace").glob("*/receipt.json")):
+        prefix = (files.read_json(path) or {}).get("prefix")
+        receipt = journal.read_receipt(journal.store_of(home, Path(prefix))) if isinstance(prefix, str) else None
+        found.update(receipt.installed if receipt is not None else ())
+    return frozenset(found)
+
+
+def _names(home: Home, folder: Path) -> tuple[str, ...]:
+    manifest: Manifest | None = target.read_manifest(home, folder.name)
+    return tuple(manifest.distributions) if manifest is not None else ()
+
+
+def _clean(uv: Uv, names: Collection[str]) -> tuple[str, ...]:
+    """Drop packages from the cache, then what nothing reaches any more; return those that have to wait.
+
+    The cache is only a convenience: one that is busy or damaged must not fail a run that did its work.
+    """
+    waiting: list[str] = []
+    try:
+        if names:
+            uv.clean(sorted(names))
+    except BusyError:
+        # Somebody works with the cache; each further call would wait for them just as long.
+        return tuple(sorted(names))
+    except ImprintError:
+        # One package that cannot be removed must not keep the others.
+        for name in sorted(names):
+            try:
+                uv.clean([name])
+            except ImprintError:
+                waiting.append(name)
     with contextlib.suppress(ImprintError):
         uv.prune()
-
-
-def _names(manifest: Manifest | None) -> tuple[str, ...]:
-    return tuple(manifest.distributions) if manifest is not None else ()
+    return tuple(waiting)
 
 
 def _processes() -> Iterator[int]:

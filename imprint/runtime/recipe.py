@@ -19,6 +19,10 @@ BASE_LOCK = "base.txt"
 """What the embedding worker needs beside ONNX Runtime, whatever the build."""
 
 
+BASE_DOWNLOAD, BASE_INSTALLED = 5 * 10**6, 14 * 10**6
+"""Bytes of what the base lock pins, rounded up from the largest platform's wheels and their RECORDs (2026-11-29)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything that decides what a generation contains.
@@ -36,8 +40,10 @@ class Recipe:
     needed: int | None = field(default=None, compare=False)
 
 
-def recipe_for(plan: Plan, lock_path: Callable[[str], Path]) -> Recipe:
+def recipe_for(plan: Plan, lock_path: Callable[[str], Path], *, build_bytes: int | None = None) -> Recipe:
     """Return the recipe for a plan and the interpreter that runs this.
+
+    `build_bytes` is what the plan's own lock takes when it is installed, None where unknown.
 
     Raises ImprintError (`lock-missing`) when a lock is not there, and when the plan names no build.
     """
@@ -51,7 +57,7 @@ def recipe_for(plan: Plan, lock_path: Callable[[str], Path]) -> Recipe:
         digests={lock.name: _digest(lock) for lock in locks},
         python=own_python(),
         executable=own_interpreter(),
-        needed=plan.installed_bytes,
+        needed=build_bytes + BASE_INSTALLED if build_bytes is not None else None,
     )
 
 

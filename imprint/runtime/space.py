@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from imprint.errors import NoSpaceError
@@ -37,6 +38,23 @@ def error(needed: int | None, where: Path) -> NoSpaceError:
         f"not enough disk space: {wanted}, {in_units(free)} free, at `{os.fspath(where)}`",
         hint="free some space there, or set IMPRINT_HOME to a folder on another disk; then run the command again",
     )
+
+
+def can_link(source: Path, target: Path) -> bool:
+    """Whether a file below `source` can have a second name below `target`; both folders are made when missing."""
+    for folder in (source, target):
+        folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=".link-", dir=source)
+    os.close(descriptor)
+    other = target / Path(name).name
+    try:
+        os.link(name, other)
+    except OSError:
+        return False
+    finally:
+        for path in (Path(name), other):
+            path.unlink(missing_ok=True)
+    return True
 
 
 def used_by(folder: Path) -> int:

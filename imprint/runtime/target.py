@@ -159,11 +159,6 @@ def current_target(home: Home, findings: list[Damage] | None = None) -> Target |
     )
 
 
-def foreign_target(prefix: Path) -> Target:
-    """Return somebody's own environment as a target, of which we have no record."""
-    return Target(prefix=prefix, python=interpreter_of(prefix), managed=False)
-
-
 def _is_id(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imprint.errors import ImprintError, IntegrityError, NetworkError
+from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
 from imprint.runtime.interrupts import deferred
@@ -38,10 +38,15 @@ PASSED_THROUGH = frozenset(
 )
 """What uv may see of our environment: proxies, certificates, credentials for them, and what a process needs at all.
 
-A mirror is named with `--index-url`; `UV_*`, `PIP_*`, `PYTHON*` and `VIRTUAL_ENV` of the surroundings never count."""
+Besides, `UV_DEFAULT_INDEX` is the mirror of whoever sets it; `--index-url` beats it. Every other `UV_*`, `PIP_*`,
+`PYTHON*` and `VIRTUAL_ENV` of the surroundings never counts."""
+
+MIRROR = "UV_DEFAULT_INDEX"
 
 _POLL_SECONDS = 0.4
 _LOCK_SECONDS = 60
+_CLEAN_SECONDS = 15
+"""How long another uv is waited for; the cache is not worth a long wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,13 @@ class Uv:
         reinstall: bool = False,
         needed: int | None = None,
         on_bytes: Callable[[int], None] | None = None,
-    ) -> None:
+    ) -> bool:
         """Install exactly what `locks` pin into the environment of `python`, or into `folder` when one is given.
 
         What the cache already holds is taken from there without asking the network. `needed` (bytes) is what a
         download takes at most; it is checked against the free space before one begins. `on_bytes` is told now and
-        then how much the cache has grown. Raises NetworkError, IntegrityError, NoSpaceError or ImprintError.
+        then how much the cache has grown. Returns whether anything had to be fetched. Raises NetworkError,
+        IntegrityError, NoSpaceError or ImprintError.
         """
         places = ["--target", os.fspath(folder)] if folder is not None else []
         try:
@@ -93,26 +99,29 @@ class Uv:
             if self.sources.offline:
                 raise
         else:
-            return
+            return False
         if needed is not None:
             space.require(needed, self.home.root)
         self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, on_bytes)
+        return True
 
     def clean(self, names: Sequence[str]) -> None:
-        """Remove packages from our cache."""
-        self._run(["cache", "clean", *names])
+        """Remove packages from our cache. Raises BusyError when another uv works with it for long."""
+        self._run(["cache", "clean", *names], lock_seconds=_CLEAN_SECONDS)
 
     def prune(self) -> None:
         """Remove from our cache what nothing can reach any more, such as the rests of killed downloads."""
-        self._run(["cache", "prune"])
+        self._run(["cache", "prune"], lock_seconds=_CLEAN_SECONDS)
 
     def _run(
         self,
         arguments: Sequence[str],
         needed: int | None = None,
         on_bytes: Callable[[int], None] | None = None,
+        *,
+        lock_seconds: int = _LOCK_SECONDS,
     ) -> None:
-        environ = environment(self.home, self.environ, self.sources)
+        environ = environment(self.home, self.environ, self.sources) | {"UV_LOCK_TIMEOUT": str(lock_seconds)}
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
         returncode, text = _run(argv, environ, self.home, on_bytes)
         if returncode:
@@ -151,9 +160,10 @@ def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dic
     passed["UV_CACHE_DIR"] = os.fspath(home.cache)
     passed["UV_PYTHON_DOWNLOADS"] = "never"
     passed["UV_LOCK_TIMEOUT"] = str(_LOCK_SECONDS)
-    if sources.index_url is not None:
-        # Not an argument: it may carry a password, and arguments are for everyone to see.
-        passed["UV_DEFAULT_INDEX"] = sources.index_url
+    # Not an argument: it may carry a password, and arguments are for everyone to see.
+    mirror = sources.index_url or environ.get(MIRROR)
+    if mirror:
+        passed[MIRROR] = mirror
     return passed
 
 
@@ -203,6 +213,8 @@ def classify(returncode: int, text: str, *, where: Path, needed: int | None = No
     last = last_lines(text)
     if _NO_SPACE.search(text):
         return space.error(needed, where)
+    if "when waiting for lock" in text:
+        return BusyError(f"another uv works with the cache in `{where}`", hint="run the same command again later")
     if found := _MISMATCH.search(text):
         return IntegrityError(
             f"the bytes of `{found[1]}` are not those the lock names: {_hashes(text)}",
@@ -217,9 +229,8 @@ def classify(returncode: int, text: str, *, where: Path, needed: int | None = No
             f"packages could not be fetched{named}: {last}",
             hint="check the connection or name a mirror with `--index-url URL`; then run the same command again",
         )
-    if returncode < 0:
-        return ImprintError(f"the installer was ended by signal {-returncode}", hint="run the same command again")
-    return ImprintError(f"the installer failed with exit code {returncode}: {last}", code="installer-failed")
+    how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
+    return ImprintError(f"the installer {how}", hint="run the same command again", code="installer-failed")
 
 
 def last_lines(text: str, count: int = 6) -> str:

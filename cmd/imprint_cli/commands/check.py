@@ -1,11 +1,12 @@
 """`imprint check`."""
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json
+from imprint_cli.options import Json, Venv
 
 
 def check(
     *,
+    venv: Venv = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Check the installed runtime now and record the outcome."""
@@ -13,4 +14,4 @@ def check(
     from imprint.operations.context import Context
     from imprint_cli.render import render_check
 
-    return Answer(prove(Context.of_process()), render_check)
+    return Answer(prove(Context.of_process(), venv), render_check)

@@ -6,7 +6,7 @@ import typer
 
 from imprint_cli import exits
 from imprint_cli.answer import Answer
-from imprint_cli.options import Device, GpuDevice, Json, MachineFile, flags
+from imprint_cli.options import Device, GpuDevice, Json, MachineFile, Venv, flags
 
 
 def plan(  # noqa: PLR0913 - a command's options are its arguments
@@ -20,6 +20,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         str | None,
         typer.Option("--installed", metavar="BUILD[==VERSION]", help="Take this build as installed."),
     ] = None,
+    venv: Venv = None,
     device: Device = None,
     gpu_device: GpuDevice = None,
     python: Annotated[
@@ -46,7 +47,9 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     from imprint_cli.render import render_plan
 
     context = Context.of_process(flags(device=device, gpu_device=gpu_device))
-    options = PlanOptions(machine=machine, verdicts=verdicts, installed=installed, python=python, explain=explain)
+    options = PlanOptions(
+        machine=machine, verdicts=verdicts, installed=installed, python=python, explain=explain, venv=venv
+    )
     result = decide_here(context, options)
     pending = check and result.ok and result.data["pending"]
     return Answer(result, render_plan, exits.PENDING if pending else None)

@@ -1,11 +1,11 @@
-"""`imprint setup` and `imprint bootstrap`."""
+"""`imprint setup`, `bootstrap`, `rollback` and `prune`: the commands that change targets."""
 
 from typing import Annotated
 
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Device, GpuDevice, RequireGpu, Stream, Wait, flags
+from imprint_cli.options import Device, GpuDevice, Json, RequireGpu, Stream, Venv, Wait, flags
 
 RetryGpu = Annotated[
     bool, typer.Option("--retry-gpu", help="Forget failed checks, so that a GPU build is tried again.")
@@ -16,8 +16,16 @@ FindLinks = Annotated[str | None, typer.Option("--find-links", metavar="DIR", he
 IndexUrl = Annotated[str | None, typer.Option("--index-url", metavar="URL", help="Take packages from this index.")]
 
 
+ForMachine = Annotated[
+    str | None,
+    typer.Option("--for", metavar="FILE|-", help="Provision for the machine of this document; it is checked there."),
+]
+
+
 def setup(  # noqa: PLR0913 - a command's options are its arguments
     *,
+    venv: Venv = None,
+    document: ForMachine = None,
     device: Device = None,
     gpu_device: GpuDevice = None,
     require_gpu: RequireGpu = False,
@@ -41,6 +49,8 @@ def setup(  # noqa: PLR0913 - a command's options are its arguments
     return provision(
         flags(device=device, gpu_device=gpu_device),
         as_json=json,
+        document=document,
+        venv=venv,
         command="imprint setup",
         require_gpu=require_gpu,
         retry_gpu=retry_gpu,
@@ -82,3 +92,31 @@ def bootstrap(  # noqa: PLR0913 - as above
         index_url=index_url,
         wait_seconds=wait,
     )
+
+
+def rollback(
+    *,
+    wait: Wait = 60.0,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Make the runtime before the current one current again, without network."""
+    from imprint.operations.context import Context
+    from imprint.operations.rollback import rollback as roll_back
+    from imprint_cli.provision import render_setup
+
+    result = roll_back(Context.of_process(), wait_seconds=wait)
+    return Answer(result, lambda data: render_setup({"freed_bytes": 0, "deferred": [], **data}))
+
+
+def prune(
+    *,
+    venv: Venv = None,
+    wait: Wait = 60.0,
+    json: Json = False,  # noqa: ARG001 - as above
+) -> Answer:
+    """Remove what no target needs any more, and say how much became free."""
+    from imprint.operations.context import Context
+    from imprint.operations.prune import prune as free
+    from imprint_cli.provision import render_prune
+
+    return Answer(free(Context.of_process(), venv, wait_seconds=wait), render_prune)

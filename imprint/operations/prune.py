@@ -1,0 +1,90 @@
+"""`prune`: removes what no target needs any more, and says how much became free and what waits for which process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from imprint.embedding import models
+from imprint.errors import ImprintError
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import load_builds, survey_here
+from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned
+from imprint.operations.result import Result
+from imprint.operations.setup_options import changes_between
+from imprint.operations.status import remarks_of
+from imprint.operations.targets import command_for, target_of
+from imprint.planning.builds import Wheel
+from imprint.planning.gates import wheel_for
+from imprint.planning.model import Plan
+from imprint.probing.host import RealHost
+from imprint.runtime import inplace
+from imprint.runtime import prune as pruning
+from imprint.runtime.events import OnEvent
+from imprint.runtime.interrupts import interruptible
+from imprint.runtime.shipped import read_shipped
+from imprint.runtime.target import Target, read_pointer
+from imprint.runtime.uv import Sources, find_uv
+from imprint.state import files, mutex
+from imprint.state.files import Damage
+
+
+def prune(
+    context: Context,
+    venv: Path | None = None,
+    *,
+    on_event: OnEvent = lambda _: None,
+    wait_seconds: float = mutex.DEFAULT_WAIT,
+) -> Result:
+    """Remove unfinished and unneeded generations, and from our cache whatever no target uses.
+
+    With `venv` also the distributions of other builds that nothing in that environment needs; its own build stays.
+    No other cache is touched, nothing is forced. Raises BusyError, StateError, InterruptedByUserError, and
+    ImprintError when the environment cannot be changed.
+    """
+    home = context.home
+    findings: list[Damage] = []
+    with interruptible("prune"), mutex.hold(home, wait_seconds, command="imprint prune"):
+        files.sweep(home.data)
+        pruning.sweep_unfinished(home, read_pointer(home, findings))
+        models.remove_leftovers(home)
+        uv = find_uv(home, context.environ, Sources(offline=True))
+        changes = _prune_environment(context, venv, uv, on_event) if venv is not None else []
+        pruned = pruning.prune(home, uv, known=read_shipped().ever)
+    data: dict[str, Any] = {
+        "freed_bytes": pruned.freed,
+        "removed": list(pruned.removed),
+        "changes": changes,
+        "deferred": deferred_to_json(pruned),
+    }
+    return Result(data, warnings=(*remarks_of(findings), *remarks_of_pruned(pruned)))
+
+
+def _prune_environment(context: Context, venv: Path, uv: Any, on_event: OnEvent) -> list[dict[str, Any]]:  # noqa: ANN401
+    target = target_of(context, venv, [])
+    assert target is not None  # noqa: S101 - with an environment named it is that
+    prepared = inplace.prepare(target.prefix, _as_it_is(context, target), context.home, host=RealHost(context.environ))
+    if prepared.replacement.install or prepared.interrupted:
+        raise ImprintError(
+            f"`{target.prefix}` does not hold a whole {target.build}, so nothing was removed from it",
+            hint=f"run `{command_for(target)}`",
+            code="target-damaged",
+        )
+    outcome = inplace.apply(prepared, uv, on_event)
+    gone = {change.name: change.before or "" for change in outcome.plan.replacement.changes} if outcome.changed else {}
+    return changes_between(gone, {})
+
+
+def _as_it_is(context: Context, target: Target) -> Plan:
+    """Return the plan that an environment follows already."""
+    builds = load_builds(digests=False)
+    build = builds.find(target.build) if target.build is not None else None
+    machine = survey_here(context, python=target.python, hardware=False)
+    wheel = wheel_for(build, machine) if build is not None else None
+    if build is None or not isinstance(wheel, Wheel) or wheel.version != target.version:
+        raise ImprintError(
+            f"`{target.prefix}` holds no build of ONNX Runtime that Imprint knows, so nothing was removed from it",
+            hint=f"run `{command_for(target)}`",
+            code="not-installed",
+        )
+    return Plan(build.name, wheel.lock, wheel.version, None, "as-installed", "it is what is installed")

@@ -1,0 +1,77 @@
+"""`rollback`: makes the generation before the current one current again, from what is on disk alone."""
+
+from __future__ import annotations
+
+from imprint.errors import ImprintError
+from imprint.operations.check import failure_of
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import gather
+from imprint.operations.provisioning import distributions_of
+from imprint.operations.result import Result
+from imprint.operations.setup_options import changes_between
+from imprint.operations.status import remarks_of, status_data
+from imprint.runtime import generations
+from imprint.runtime.check import run_check
+from imprint.runtime.interrupts import interruptible
+from imprint.runtime.target import Target, generation_folder, interpreter_of, read_manifest, read_pointer
+from imprint.state import mutex
+from imprint.state.files import Damage
+
+_NOTHING_KEPT = (
+    "a generation is kept when it takes little space beyond the current one; `imprint setup` brings any other back"
+)
+
+
+def rollback(
+    context: Context, *, prove: generations.Check = run_check, wait_seconds: float = mutex.DEFAULT_WAIT
+) -> Result:
+    """Check the previous generation and make it current; the one before becomes the previous.
+
+    Uses no network and no installer. Raises ImprintError `nothing-kept` without one, `target-damaged` or
+    `check-failed` when it cannot be used (then nothing changes), BusyError, StateError and InterruptedByUserError.
+    """
+    findings: list[Damage] = []
+    with interruptible("rollback"), mutex.hold(context.home, wait_seconds, command="imprint rollback"):
+        before = _current(context, findings)
+        found = _previous(context, findings)
+        if damage := generations.damage_of(found):
+            raise ImprintError(
+                f"the previous runtime is damaged: {damage[0]}", hint="run `imprint setup`", code="target-damaged"
+            )
+        inputs = gather(context, found, findings=findings)
+        device = inputs.plan.device if inputs.plan.build == found.build else None
+        check = prove(found.python, device, context.environ)
+        if not check.ok:
+            failed = failure_of(check)
+            raise ImprintError(f"nothing was changed: {failed.message}", hint=failed.hint, code=failed.code)
+        assert found.manifest is not None  # noqa: S101 - `_previous` found it by its manifest
+        now = generations.point_to(context.home, found.manifest)
+    data = {
+        "status": status_data(inputs.plan, now, proved=device is not None),
+        "check": check.to_json(),
+        "changes": changes_between(distributions_of(before), distributions_of(now)),
+    }
+    return Result(data, warnings=tuple(remarks_of(findings)))
+
+
+def _current(context: Context, findings: list[Damage]) -> Target | None:
+    pointer = read_pointer(context.home, findings)
+    return _target(context, pointer.generation, findings) if pointer is not None else None
+
+
+def _previous(context: Context, findings: list[Damage]) -> Target:
+    pointer = read_pointer(context.home, findings)
+    found = None
+    if pointer is not None and pointer.previous is not None:
+        found = _target(context, pointer.previous, findings)
+    if found is None:
+        raise ImprintError("no previous runtime was kept", hint=_NOTHING_KEPT, code="nothing-kept")
+    return found
+
+
+def _target(context: Context, generation: str, findings: list[Damage]) -> Target | None:
+    manifest = read_manifest(context.home, generation, findings)
+    if manifest is None:
+        return None
+    prefix = generation_folder(context.home, generation)
+    return Target(prefix, interpreter_of(prefix), True, generation, manifest.build, manifest.version, None, manifest)

@@ -1,0 +1,218 @@
+"""`setup --venv`: brings somebody's own environment to what is planned for its Python, in place, and proves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from imprint.errors import ImprintError
+from imprint.operations.check import failure_of, record
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import Inputs, gather
+from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned, tell_pruned
+from imprint.operations.result import Remark, Result
+from imprint.operations.setup_options import (
+    Seams,
+    SetupOptions,
+    Story,
+    confirm_download,
+    not_honoured,
+    provide_model,
+    refusal_of,
+)
+from imprint.operations.status import remarks_of, status_data
+from imprint.operations.targets import damage_in, environment_target, target_of
+from imprint.planning.model import Installed, Plan
+from imprint.planning.wire import plan_to_json
+from imprint.probing.host import RealHost
+from imprint.runtime import deferred, inplace, prune
+from imprint.runtime.check import CheckResult
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.inplace import InplaceOutcome, InplacePlan
+from imprint.runtime.prune import Pruned
+from imprint.runtime.recipe import BASE_LOCK
+from imprint.runtime.target import Target, read_pointer
+from imprint.runtime.uv import Sources, find_uv
+from imprint.state.files import Damage
+
+
+def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Result:
+    """Return what `setup --venv` would do: every change, its bytes, and who requires ONNX Runtime there."""
+    findings: list[Damage] = []
+    prefix = _prefix(options)
+    target = target_of(context, prefix, findings)
+    inputs = gather(context, target, findings=findings, machine=seams.machine, ignore_failed=options.retry_gpu)
+    refused = refusal_of(inputs.plan, options)
+    details: dict[str, Any] = {}
+    changes: list[dict[str, Any]] = []
+    if refused is None:
+        prepared = _prepare(context, options, seams, inputs.plan)
+        findings.extend(prepared.findings)
+        details = prepared.to_json()
+        changes = [{key: change[key] for key in ("name", "from", "to")} for change in details["changes"]]
+    damage = damage_in(context, target) if target is not None else ()
+    return Result(
+        {
+            "plan": plan_to_json(inputs.plan),
+            "check": None,
+            "status": status_data(inputs.plan, target, proved=inputs.proved, damage=damage),
+            "changes": changes,
+            "freed_bytes": 0,
+            "deferred": [],
+            "environment": details or None,
+        },
+        warnings=(*remarks_of(findings), *not_honoured(context, inputs.plan, refused)),
+        errors=(refused,) if refused is not None else (),
+    )
+
+
+def setup_inplace(context: Context, options: SetupOptions, on_event: OnEvent, seams: Seams, sources: Sources) -> Result:
+    """Change the environment and return the data of `imprint setup --json`. The caller holds the mutex."""
+    return _InplaceRun(context, options, on_event, seams, sources).to_the_end()
+
+
+@dataclass(slots=True)
+class _InplaceRun:
+    """One run under the mutex, and what it has to tell."""
+
+    context: Context
+    options: SetupOptions
+    on_event: OnEvent
+    seams: Seams
+    sources: Sources
+    findings: list[Damage] = field(default_factory=list)
+    warnings: list[Remark] = field(default_factory=list)
+    outcomes: list[InplaceOutcome] = field(default_factory=list)
+
+    def to_the_end(self) -> Result:
+        prefix = _prefix(self.options)
+        target = target_of(self.context, prefix, self.findings)
+        inputs = self._gather(target, ignore_failed=self.options.retry_gpu)
+        refused = refusal_of(inputs.plan, self.options)
+        check: CheckResult | None = None
+        pruned = Pruned()
+        if refused is None:
+            inputs, check, refused = self._follow(inputs)
+            if refused is None:
+                provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+            pruned = self._prune()
+        target = environment_target(self.context, prefix)
+        plan = _as_done(inputs.plan, target)
+        proved = check.ok and check.device is not None if check is not None else inputs.proved
+        return Result(
+            {
+                "plan": plan_to_json(plan),
+                "check": check.to_json() if check is not None else None,
+                "status": status_data(plan, target, proved=proved, damage=damage_in(self.context, target)),
+                "changes": self._changes(),
+                "freed_bytes": pruned.freed,
+                "deferred": deferred_to_json(pruned),
+                "environment": self.outcomes[0].plan.to_json() if self.outcomes else None,
+            },
+            warnings=(
+                *remarks_of(self.findings),
+                *(self.warnings or not_honoured(self.context, plan, refused)),
+                *remarks_of_pruned(pruned),
+            ),
+            errors=(refused,) if refused is not None else (),
+        )
+
+    def _follow(self, inputs: Inputs) -> tuple[Inputs, CheckResult | None, Remark | None]:
+        """Change and check, and again for the CPU when a GPU build does not pass; at most once for each build."""
+        tried: set[str | None] = set()
+        retry = self.options.retry_gpu
+        while True:
+            changed = self._apply(inputs)
+            plan = inputs.plan
+            if not changed and not retry and (plan.device is None or inputs.proved):
+                return inputs, None, None
+            tried.add(plan.build)
+            self.on_event(Event("start", "check", "checking that it computes what it should"))
+            target = environment_target(self.context, _prefix(self.options))
+            check = self.seams.check(target.python, plan.device, self.context.environ)
+            if check.device is not None:
+                self.findings.extend(record(self.context, None, inputs, check))
+            if check.ok:
+                self.on_event(Event("done", "check", "right numbers"))
+                return inputs, check, None
+            if plan.device is None or self.options.require_gpu:
+                return inputs, check, failure_of(check)
+            self.warnings.append(failure_of(check))
+            retry = False
+            inputs = self._gather(target)
+            if inputs.plan.build in tried or check.outcome == "inconclusive":
+                inputs = self._gather(target, device="cpu")
+
+    def _apply(self, inputs: Inputs) -> bool:
+        prepared = _prepare(self.context, self.options, self.seams, inputs.plan)
+        self.findings.extend(prepared.findings)
+        if not prepared.pending:
+            return False
+        if prepared.interrupted:
+            self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
+        Story(self.on_event).begin(inputs)
+        if prepared.replacement.install:
+            confirm_download(self.options, inputs)
+        deferred.note(self.context.home, _names(prepared))
+        uv = find_uv(self.context.home, self.context.environ, self.sources)
+        outcome = inplace.apply(prepared, uv, self.on_event)
+        self.outcomes.append(outcome)
+        if outcome.changed:
+            count = len(outcome.plan.replacement.changes)
+            self.on_event(Event("done", "install", f"{count} changes in `{prepared.environment.prefix}`"))
+        return outcome.changed
+
+    def _prune(self) -> Pruned:
+        home = self.context.home
+        if not self.outcomes and not prune.is_due(home, read_pointer(home)):
+            return Pruned()
+        uv = find_uv(home, self.context.environ, self.sources)
+        pruned = prune.prune(home, uv)
+        tell_pruned(pruned, self.on_event)
+        return pruned
+
+    def _changes(self) -> list[dict[str, Any]]:
+        """Return what changed from before the first to after the last change."""
+        first: dict[str, str | None] = {}
+        last: dict[str, str | None] = {}
+        for outcome in self.outcomes:
+            for change in outcome.plan.replacement.changes:
+                first.setdefault(change.name, change.before)
+                last[change.name] = change.after
+        return [{"name": name, "from": first[name], "to": last[name]} for name in sorted(last)]
+
+    def _gather(self, target: Target | None, *, ignore_failed: bool = False, device: str | None = None) -> Inputs:
+        flags = dict(self.context.flags) | ({"model.device": device} if device is not None else {})
+        context = Context(self.context.home, self.context.environ, flags)
+        return gather(context, target, findings=self.findings, machine=self.seams.machine, ignore_failed=ignore_failed)
+
+
+def _prefix(options: SetupOptions) -> Path:
+    if options.venv is None:
+        raise ImprintError("no environment was named", code="usage")
+    return options.venv.expanduser().absolute()
+
+
+def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan) -> InplacePlan:
+    lock = plan.lock or ""
+    return inplace.prepare(
+        _prefix(options),
+        plan,
+        context.home,
+        host=RealHost(context.environ),
+        locks=(seams.lock_path(lock), seams.lock_path(BASE_LOCK)),
+        repair=options.repair,
+    )
+
+
+def _names(prepared: InplacePlan) -> set[str]:
+    decided = prepared.replacement
+    return {*decided.uninstall, *(pin.name for pin in decided.install)}
+
+
+def _as_done(plan: Plan, target: Target) -> Plan:
+    if target.build is None:
+        return plan
+    pending = (target.build, target.version) != (plan.build, plan.version)
+    return replace(plan, installed=Installed(target.build, target.version), pending=pending)

@@ -1,0 +1,166 @@
+"""How to set up, as plain values, and what the ways of setting up have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from imprint import resources
+from imprint.embedding import models
+from imprint.errors import ImprintError, UsageError
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import Inputs, request_of
+from imprint.operations.result import Remark
+from imprint.planning.builds import Wheel
+from imprint.planning.gates import wheel_for
+from imprint.planning.model import Machine, Plan
+from imprint.runtime import generations
+from imprint.runtime.check import run_check
+from imprint.runtime.checkpoint import reached
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.recipe import BASE_DOWNLOAD, own_interpreter
+from imprint.runtime.uv import Sources, find_uv
+from imprint.state import config, mutex
+
+CONFIRM_ABOVE = 100 * 10**6
+"""Bytes; a smaller download is not worth a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupOptions:
+    """How to set up. The device and the model are configuration, and come with the context's flags.
+
+    `venv` is somebody's own environment, changed in place; None is the managed target. `machine` is the document of
+    another machine to provision for. `confirm` is asked before a download of more than `CONFIRM_ABOVE` bytes; None
+    asks nobody. `wait_seconds` is for the mutex, 0 fails at once.
+    """
+
+    require_gpu: bool = False
+    retry_gpu: bool = False
+    repair: bool = False
+    dry_run: bool = False
+    offline: bool = False
+    find_links: Path | None = None
+    index_url: str | None = None
+    venv: Path | None = None
+    machine: Machine | None = None
+    wait_seconds: float = mutex.DEFAULT_WAIT
+    command: str = "imprint setup"
+    confirm: Callable[[Plan], bool] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What setup asks of the world around it; tests play it. `machine` None: this one is surveyed."""
+
+    machine: Machine | None = None
+    check: generations.Check = run_check
+    lock_path: Callable[[str], Path] = resources.lock_path
+    install_model: Callable[..., object] = models.install_model
+
+
+REAL = Seams()
+"""The world as it is."""
+
+
+def sources_of(options: SetupOptions) -> Sources:
+    """Return where packages come from. Raises UsageError for a folder or an address that is none."""
+    folder = options.find_links
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"`--find-links {folder}` is no folder")
+    url = options.index_url
+    if url is not None and not url.startswith(("https://", "http://", "file://")):
+        raise UsageError("`--index-url` needs a URL that begins with https://, http:// or file://")
+    return Sources(options.offline, folder.absolute() if folder is not None else None, url)
+
+
+def refusal_of(plan: Plan, options: SetupOptions) -> Remark | None:
+    """Return why nothing is done: there is no build, or a GPU is required and not planned."""
+    if plan.build is None or (options.require_gpu and plan.device is None):
+        return Remark(plan.code, plan.reason, plan.hint)
+    return None
+
+
+def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[Remark, ...]:
+    """Return the warning that an explicit GPU was asked for and the CPU is planned; refusals say so themselves."""
+    if refused is not None or plan.device is not None or request_of(context).device != "gpu":
+        return ()
+    return (Remark(plan.code, f"a GPU was asked for, the CPU is planned: {plan.reason}", plan.hint),)
+
+
+def sizes_of(inputs: Inputs) -> tuple[int | None, int | None]:
+    """Return the bytes that the planned build takes to download and installed, whatever is there already."""
+    plan = inputs.plan
+    build = inputs.builds.find(plan.build) if plan.build is not None else None
+    wheel = wheel_for(build, inputs.machine) if build is not None else None
+    if isinstance(wheel, Wheel) and wheel.version == plan.version:
+        return wheel.download_bytes, wheel.installed_bytes
+    return None, None
+
+
+def confirm_download(options: SetupOptions, inputs: Inputs) -> None:
+    """Ask before a large download. Raises ImprintError (`declined`)."""
+    download, _ = sizes_of(inputs)
+    size = download + BASE_DOWNLOAD if download is not None else None
+    # Unknown sizes: the builds for GPUs are all large, the one for the CPU is not.
+    small = inputs.plan.device is None if size is None else size <= CONFIRM_ABOVE
+    if options.confirm is None or small or options.confirm(replace(inputs.plan, download_bytes=size)):
+        return
+    raise ImprintError("nothing was changed: the download was declined", code="declined")
+
+
+def provide_model(context: Context, options: SetupOptions, seams: Seams, sources: Sources, on_event: OnEvent) -> None:
+    """Install the configured model when it is not there, or not whole. The caller holds the mutex."""
+    home = context.home
+
+    def installer(lock: Path, folder: Path) -> None:
+        uv = find_uv(home, context.environ, sources)
+        # What is downloaded, and the model that is made of it beside.
+        needed = 2 * models.load_catalogue().model(name).download.size
+        uv.install([lock], python=own_interpreter(), folder=folder, needed=needed)
+
+    name = config.load(home, context.environ, context.flags).text("model.name")
+    seams.install_model(home, name, installer=installer, on_event=on_event, deep=options.repair)
+    reached("model-installed")
+
+
+def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what differs between two sets of distributions, by name."""
+    return [
+        {"name": name, "from": before.get(name), "to": after.get(name)}
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+
+
+def describe_machine(machine: Machine) -> str:
+    """Return a machine as one short line: system, C library, Python, and its GPUs where they were looked for."""
+    platform, libc = machine.platform, machine.platform.libc
+    parts = [" ".join(filter(None, (platform.os, platform.arch))) or "an unknown system"]
+    if libc is not None:
+        parts.append(" ".join(filter(None, (libc.name, libc.version))))
+    parts.append(f"Python {machine.python.version}" if machine.python.version else "an unknown Python")
+    gpus = machine.nvidia.gpus or ()
+    parts += [gpu.name or gpu.uuid or "an unnamed GPU" for gpu in gpus]
+    if gpus and machine.nvidia.driver:
+        parts.append(f"driver {machine.nvidia.driver}")
+    return ", ".join(parts)
+
+
+@dataclass(slots=True)
+class Story:
+    """Tells the first two steps of a run only once it is known that something will change: no change, no talk."""
+
+    on_event: OnEvent
+    told: bool = False
+
+    def begin(self, inputs: Inputs) -> None:
+        """Tell what was seen and planned; later plans of the same run are told as well."""
+        if not self.told:
+            self.on_event(Event("done", "survey", describe_machine(inputs.machine)))
+        self.told = True
+        plan = inputs.plan
+        where = "" if plan.device is None else f" on {plan.device.name or plan.device.uuid or 'the GPU'}"
+        self.on_event(Event("done", "plan", f"{plan.build} {plan.version}{where}: {plan.reason}"))

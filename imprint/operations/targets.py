@@ -1,0 +1,92 @@
+"""Finds the target an operation is about: the managed one, or somebody's own environment (`--venv`), and its damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from imprint.errors import ImprintError
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import load_builds
+from imprint.planning.builds import CPU, Build, BuildTable
+from imprint.probing.host import RealHost
+from imprint.runtime import generations, inventory, journal
+from imprint.runtime.environment import look_at
+from imprint.runtime.inventory import Inventory
+from imprint.runtime.metadata import is_vendor
+from imprint.runtime.target import Target, current_target, interpreter_of
+from imprint.state.files import Damage
+
+
+def target_of(context: Context, venv: Path | None, findings: list[Damage]) -> Target | None:
+    """Return the managed target, None without one, or the environment at `venv` with the build its files are.
+
+    Raises ImprintError with the reason when `venv` is no environment that can be used, StateError, StateNewerError.
+    """
+    if venv is None:
+        return current_target(context.home, findings)
+    prefix = venv.expanduser().absolute()
+    try:
+        look_at(prefix, context.home, RealHost(context.environ))
+    except ImprintError as error:
+        # It cannot be changed, but it can be used.
+        if error.specific_code != "environment-read-only":
+            raise
+    return environment_target(context, prefix)
+
+
+def environment_target(context: Context, prefix: Path) -> Target:
+    """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
+    seen = inventory.inspect(prefix).runtime
+    receipt = journal.read_receipt(journal.store_of(context.home, prefix))
+    version = seen.version if seen is not None else None
+    build = build_of(load_builds(digests=False), seen.package, version) if seen is not None else None
+    ours = receipt is not None and receipt.version == version
+    return Target(
+        prefix=prefix,
+        python=interpreter_of(prefix),
+        managed=False,
+        build=build.name if build is not None else None,
+        version=version,
+        since=receipt.since if receipt is not None and ours else None,
+    )
+
+
+def build_of(builds: BuildTable, package: str | None, version: str | None) -> Build | None:
+    """Return the build that a distribution of ONNX Runtime is, None when the table has none such."""
+    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": "cuda"}
+    for build in builds.builds:
+        if build.kind == kinds.get(package or "") and any(wheel.version == version for wheel in build.wheels):
+            return build
+    return None
+
+
+def damage_in(context: Context, target: Target) -> tuple[str, ...]:
+    """Return what is broken in a target, a fragment each; empty when it is whole. Nothing is started."""
+    if target.managed:
+        return generations.damage_of(target)
+    faults = []
+    if journal.read_journal(journal.store_of(context.home, target.prefix)) is not None:
+        faults.append("a change of it was interrupted")
+    return (*faults, *_faults_of(inventory.inspect(target.prefix)))
+
+
+def command_for(target: Target | None) -> str:
+    """Return the command that sets this target up."""
+    return "imprint setup" if target is None or target.managed else f"imprint setup --venv {target.prefix}"
+
+
+def _faults_of(seen: Inventory) -> tuple[str, ...]:
+    runtimes = seen.runtime_distributions
+    if len(runtimes) > 1:
+        names = " and ".join(found.name for found in runtimes)
+        return (f"{names} are installed over one folder",)
+    if runtimes and (seen.runtime is None or seen.runtime.package is None):
+        return (f"the package of {runtimes[0].name} is hollow",)
+    if runtimes and seen.runtime is not None and seen.runtime.package != runtimes[0].name:
+        return (f"{runtimes[0].name} holds the files of {seen.runtime.package}",)
+    ours = [
+        found
+        for found in seen.problems
+        if found.distribution in {each.name for each in runtimes} or is_vendor(found.distribution)
+    ]
+    return tuple(f"{found.distribution}: {found.kind} {found.path or ''}".rstrip() for found in ours[:1])

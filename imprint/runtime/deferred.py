@@ -1,0 +1,83 @@
+"""Remembers what could not be freed yet, in `data/deferred.json`: folders in use, and packages to drop from the cache.
+
+Names are written down before anything is fetched or removed, so that a run that is killed loses none of them. The
+file is there only while something waits. The caller holds the mutex.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from imprint.paths import Home
+from imprint.state import files
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A folder that stays for now because the process `pid` has its files open; `size` in bytes."""
+
+    path: Path
+    size: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits: folders, and names of distributions that the cache may hold for nothing."""
+
+    folders: tuple[Deferred, ...] = ()
+    names: frozenset[str] = frozenset()
+
+
+def path_of(home: Home) -> Path:
+    """Return the file."""
+    return home.data / "deferred.json"
+
+
+def read(home: Home) -> Waiting:
+    """Return what waits; nothing when the file is missing or damaged (then it is set aside)."""
+    value = files.read_json(path_of(home))
+    if value is None:
+        return Waiting()
+    try:
+        folders = tuple(
+            Deferred(Path(str(entry["path"])), int(entry["bytes"]), int(entry["pid"])) for entry in value["folders"]
+        )
+        return Waiting(folders, frozenset(map(str, value["names"])))
+    except (KeyError, TypeError, ValueError):
+        files.set_aside(path_of(home), "does not say what waits")
+        return Waiting()
+
+
+def write(home: Home, waiting: Waiting) -> None:
+    """Replace what waits; without anything the file goes."""
+    if waiting == Waiting():
+        with contextlib.suppress(OSError):
+            path_of(home).unlink()
+        return
+    value = {
+        "schema": 1,
+        "folders": [
+            {"path": os.fspath(found.path), "bytes": found.size, "pid": found.pid} for found in waiting.folders
+        ],
+        "names": sorted(waiting.names),
+    }
+    files.write_json(path_of(home), value)
+
+
+def note(home: Home, names: Iterable[str]) -> None:
+    """Add names: whatever happens from here on, pruning will look whether something still uses them."""
+    waiting = read(home)
+    added = waiting.names | frozenset(names)
+    if added != waiting.names:
+        write(home, Waiting(waiting.folders, added))
+
+
+def forget(home: Home, names: Iterable[str]) -> None:
+    """Take names off again: the cache keeps them for another try."""
+    waiting = read(home)
+    write(home, Waiting(waiting.folders, waiting.names - frozenset(names)))
