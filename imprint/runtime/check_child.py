@@ -3,27 +3,34 @@
 This file runs alone, with a target's interpreter: it imports nothing of imprint, needs only what a target holds, and
 keeps to Python 3.9. It judges nothing; `check.py` does. The planned GPU is device 0 (CUDA_VISIBLE_DEVICES is set).
 
-Call: `python -I check_child.py PROVIDER`. The answer is the last line of stdout; whatever libraries print goes to
-stderr.
+Call: `python -I check_child.py PROVIDER [FILE]`. What is known so far is appended to FILE as each step begins (`at`
+names it), so that a crash can be placed; the last line is the answer, with `complete`. Without FILE, or where it cannot
+be written, they go to stdout. Whatever libraries print goes to stderr.
 """
 
 # ruff: noqa: ANN401 - numpy and ONNX Runtime are there only where this runs, and untyped in part
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+import io
 import json
 import os
+import re
 import struct
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 SEED = 20261129
 OPSET = 17  # every ONNX Runtime from 1.12 on reads IR 8 with opset 17; newer ones are refused by some builds
 IR_VERSION = 8
 FLOAT = 1
+TEXT_LIMIT = 4000
+LIBRARY = re.compile(r"lib(cuda|cudart|cublas|cublasLt|cudnn|curand|cufft|nvrtc|nvJitLink)[\w-]*\.so", re.ASCII)
 
 Random = Callable[[Sequence[int]], Any]
 Case = tuple[bytes, Mapping[str, Any], Any]
@@ -126,12 +133,31 @@ def options_for(onnxruntime: Any, provider: str) -> Any:
     options.intra_op_num_threads = 1
     if provider != "CPUExecutionProvider":
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     return options
 
 
-def run_step(onnxruntime: Any, np: Any, provider: str, step: Callable[[Any, Random], Case]) -> dict[str, Any]:
-    """Run one computation; return what was seen, with the largest error relative to the largest wanted value."""
-    seen: dict[str, Any] = {"ok": False, "error": None, "providers": None, "max_error": None, "seconds": None}
+def placement_of(session: Any) -> Any:
+    """Return how many nodes each provider was given, None where the build does not tell (tried on 1.31.1: it does)."""
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        return None
+    placed: dict[str, int] = {}
+    with contextlib.suppress(Exception):  # a fact to have, not one to fail for
+        for part in session.get_provider_graph_assignment_info():
+            placed[part.ep_name] = placed.get(part.ep_name, 0) + len(part.get_nodes())
+    return placed or None
+
+
+def run_step(
+    onnxruntime: Any, np: Any, provider: str, step: Callable[[Any, Random], Case], alive: list[Any]
+) -> dict[str, Any]:
+    """Run one computation; return what was seen, with the largest error relative to the largest wanted value.
+
+    The session is put into `alive`, so that the memory it takes can be seen afterwards.
+    """
+    seen: dict[str, Any] = {"ok": False, "error": None, "providers": None, "placed": None, "max_error": None}
+    seen["seconds"] = None
     started = time.perf_counter()
     generator = np.random.RandomState(SEED)
     try:
@@ -139,7 +165,9 @@ def run_step(onnxruntime: Any, np: Any, provider: str, step: Callable[[Any, Rand
         session = onnxruntime.InferenceSession(
             content, options_for(onnxruntime, provider), providers=[provider], enable_fallback=0
         )
+        alive.append(session)
         seen["providers"] = list(session.get_providers())
+        seen["placed"] = placement_of(session)
         session.disable_fallback()
         got = session.run(None, operands)[0].astype("f8")
         error = float(np.abs(got - wanted).max() / np.abs(wanted).max()) if got.shape == wanted.shape else None
@@ -149,7 +177,7 @@ def run_step(onnxruntime: Any, np: Any, provider: str, step: Callable[[Any, Rand
     except MemoryError as problem:
         seen["error"] = f"out of memory: {problem}"
     except Exception as problem:  # whatever a provider raises is what we are here to report
-        seen["error"] = f"{type(problem).__name__}: {problem}"[:2000]
+        seen["error"] = f"{type(problem).__name__}: {problem}"[:TEXT_LIMIT]
     seen["seconds"] = round(time.perf_counter() - started, 4)
     return seen
 
@@ -162,37 +190,96 @@ def describe_build(onnxruntime: Any) -> dict[str, Any]:
     return {
         "package": getattr(info, "package_name", None),
         "version": getattr(onnxruntime, "__version__", None),
+        "cuda": getattr(info, "cuda_version", None),
         "file": getattr(onnxruntime, "__file__", None),
         "available": list(onnxruntime.get_available_providers()),
     }
 
 
-def observe(provider: str) -> dict[str, Any]:
-    """Load ONNX Runtime and run every step; return the facts."""
-    facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}}
+def preload(onnxruntime: Any) -> str:
+    """Load the libraries that wheels brought, as the package itself does, and return what it printed about it."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        if hasattr(onnxruntime, "preload_dlls"):
+            onnxruntime.preload_dlls()
+    return told.getvalue()[:TEXT_LIMIT]
+
+
+def gpu_memory() -> Any:
+    """Return (total, used) bytes of the GPU that CUDA_VISIBLE_DEVICES names by UUID, None where NVML does not answer.
+
+    Slices (MIG) are not asked for: NVML knows them under other names.
+    """
+    uuid = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if not uuid.startswith("GPU-"):
+        return None
+    try:
+        if sys.platform == "win32":
+            nvml = ctypes.CDLL("nvml.dll")
+        else:
+            nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        handle, numbers = ctypes.c_void_p(), (ctypes.c_ulonglong * 3)()  # nvmlMemory_t: total, free, used
+        ok = (
+            nvml.nvmlInit_v2() == 0
+            and nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) == 0
+            and nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(numbers)) == 0
+        )
+    except (OSError, AttributeError):
+        return None
+    return (numbers[0], numbers[0] - numbers[1]) if ok else None
+
+
+def loaded_libraries() -> dict[str, str]:
+    """Return the CUDA libraries that this process holds, by file name, on systems with /proc."""
+    found: dict[str, str] = {}
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            path = "/" + line.rstrip("\n").partition("/")[2]
+            if LIBRARY.match(Path(path).name):
+                found[Path(path).name] = path
+    return found
+
+
+def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
+    """Load ONNX Runtime and run every step; return the facts, and tell those known so far before each step."""
+    facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}, "complete": True}
     try:
         import numpy as np  # here: a broken package is one of the answers
         import onnxruntime
 
         facts["build"] = describe_build(onnxruntime)
-        if provider == "CUDAExecutionProvider" and hasattr(onnxruntime, "preload_dlls"):
-            onnxruntime.preload_dlls()
+        if provider == "CUDAExecutionProvider":
+            facts["preload"] = preload(onnxruntime)
     except Exception as problem:
-        facts["error"] = f"{type(problem).__name__}: {problem}"[:2000]
+        facts["error"] = f"{type(problem).__name__}: {problem}"[:TEXT_LIMIT]
         return facts
+    on_gpu = provider != "CPUExecutionProvider"
+    before = gpu_memory() if on_gpu else None
+    alive: list[Any] = []
     for name, step in STEPS:
-        facts["steps"][name] = run_step(onnxruntime, np, provider, step)
+        tell(dict(facts, at=name, complete=False))
+        facts["steps"][name] = run_step(onnxruntime, np, provider, step, alive)
+    after = gpu_memory() if on_gpu else None
+    if before and after:
+        facts["memory"] = {"total_bytes": before[0], "used_before_bytes": before[1], "used_after_bytes": after[1]}
+    facts["libraries"] = loaded_libraries() if on_gpu else {}
     return facts
 
 
 def main() -> None:
     """Observe, and write the facts where nothing else writes."""
-    answer = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
-    facts = observe(sys.argv[1])
-    sys.stdout.flush()
-    with os.fdopen(answer, "w", encoding="ascii") as file:
-        file.write("\n" + json.dumps(facts) + "\n")
+
+    def tell(facts: Mapping[str, Any]) -> None:
+        line = ("\n" + json.dumps(facts) + "\n").encode("ascii")
+        try:
+            with Path(sys.argv[2]).open("ab") as file:
+                file.write(line)
+        except (IndexError, OSError):
+            os.write(stdout, line)
+
+    tell(observe(sys.argv[1], tell))
     # Some providers crash in their destructors; what they computed is said already, and that is not our question.
     os._exit(0)
 
