@@ -22,7 +22,8 @@ pytestmark = pytest.mark.faults
 
 ROOT = Path(__file__).parents[2]
 SEED = 20261129
-KILLS = {"fast": 5, "tenth": 30, "full": 300}[os.environ.get("TEST_COUNTS", "fast")]
+COUNTS = os.environ.get("TEST_COUNTS", "fast")
+KILLS = {"fast": 5, "tenth": 30, "full": 300}[COUNTS]
 STEPS = ("start", *inplace.POINTS[:-1])
 DISTURBANCES: tuple[tuple[str, ...], ...] = (
     (),
@@ -111,8 +112,9 @@ def test_whatever_is_killed_the_next_run_ends_in_exactly_its_plan(
     histogram = {step: killed[step] for step in (*STEPS, inplace.POINTS[-1])}
     record_property("kills", histogram)
     print(f"\nkills by last point reached: {histogram}")  # noqa: T201 - the figure of docs/reliability.md
-    if KILLS >= 30:
-        assert sum(1 for step in STEPS if killed[step]) >= len(STEPS) - 2
+    hit = sum(1 for step in STEPS if killed[step])
+    # A delay may carry a kill into the next step, so that few kills leave some steps out.
+    assert hit >= {"fast": 1, "tenth": len(STEPS) // 2, "full": len(STEPS)}[COUNTS]
 
 
 @pytest.mark.timeout(1800)
