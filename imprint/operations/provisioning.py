@@ -146,8 +146,11 @@ class Provisioning:
             self._record(whole, inputs, check)
             if not check.ok and plan.device is None:
                 raise _cpu_failed(check)
-            target = self._current(whole, before) if check.ok else before
-            return _Provisioned(plan, target, check.ok and plan.device is not None, check)
+            if not check.ok:
+                return _Provisioned(plan, before, False, check)
+            self._current(whole, before)
+            # Read again: what was recorded of the check is in its manifest.
+            return _Provisioned(plan, current_target(self.context.home), plan.device is not None, check)
         confirm_download(self.options, inputs)
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.

@@ -1,0 +1,249 @@
+"""Setup for another machine, the way back, and what is left for later: real uv and processes, tiny wheels."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from imprint.errors import ImprintError, IntegrityError, NetworkError, UsageError
+from imprint.operations.check import check
+from imprint.operations.prune import prune
+from imprint.operations.result import Result
+from imprint.operations.rollback import rollback
+from imprint.operations.status import status
+from imprint.planning.model import Device, Libc, Machine, Nvidia
+from imprint.probing.host import RealHost
+from imprint.probing.survey import survey
+from imprint.runtime import deferred, space
+from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.target import read_pointer
+from support.place import MACHINE, Place
+from support.twins import VERSION, Twins, make_twins, twin_check
+
+GPU_BUILD = f"onnxruntime-gpu {VERSION} onnxruntime-gpu"
+CPU_BUILD = f"onnxruntime {VERSION} onnxruntime"
+
+
+@pytest.fixture(scope="session")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
+    return make_twins(tmp_path_factory.mktemp("twins"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, twins: Twins) -> Place:
+    return Place(tmp_path / "home", twins)
+
+
+def lenient_check(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
+    """Stand for a check on the CPU, which every build passes."""
+    if device is not None:
+        return twin_check(python, device, environ)
+    return CheckResult("ok", None, CPU, None)
+
+
+def failing_check(_python: Path, device: Device | None, _environ: Mapping[str, str]) -> CheckResult:
+    """Stand for a GPU that does not compute."""
+    return CheckResult("ok", None, CPU, None) if device is None else CheckResult("failed", "conv-failed", CUDA, device)
+
+
+def document() -> Machine:
+    """Return the document of a machine like this one, with a GPU."""
+    here = survey(RealHost(), hardware=False)
+    return replace(MACHINE, platform=here.platform)
+
+
+def on(place: Place, device: str) -> Place:
+    """Return the place as `check` and `status` are asked about it there."""
+    place.context = replace(place.context, flags={"model.device": device})
+    return place
+
+
+def provision_for_a_gpu(place: Place) -> Result:
+    place.check = lenient_check
+    place.machine = replace(MACHINE, nvidia=Nvidia("none"))
+    return place.setup("gpu", machine=document())
+
+
+def test_for_another_machine_the_check_is_deferred_and_said_so(place: Place) -> None:
+    result = provision_for_a_gpu(place)
+    assert result.ok
+    assert result.data["plan"]["build"] == "cuda13"
+    assert result.data["status"]["check_deferred"] is True
+    assert "the check is deferred" in result.data["status"]["line"]
+    assert place.checks == [None], "the files are proved to load"
+    assert place.runs() == GPU_BUILD
+    told = status(on(place, "cpu").context)
+    assert told.data["check_deferred"] is True
+
+
+def test_there_the_first_setup_decides(place: Place) -> None:
+    provision_for_a_gpu(place)
+    prefix = place.prefix
+    place.machine = MACHINE
+    result = place.setup("gpu")
+    assert result.data["status"]["runs_on"] == "gpu"
+    assert result.data["status"]["check_deferred"] is False
+    assert result.data["changes"] == []
+    assert place.prefix == prefix
+
+
+def test_there_a_gpu_that_does_not_compute_ends_on_the_cpu(place: Place) -> None:
+    provision_for_a_gpu(place)
+    place.machine = MACHINE
+    place.check = failing_check
+    result = place.setup("gpu")
+    assert result.data["plan"]["code"] == "check-failed"
+    assert result.data["status"]["runs_on"] == "cpu"
+    assert place.runs() == CPU_BUILD
+
+
+def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
+    place.setup("cpu", machine=document())
+    context = on(place, "cpu").context
+    assert "run `imprint check`" in status(context).data["line"]
+    assert check(context, prove=lenient_check).ok
+    assert status(context).data["check_deferred"] is False
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MACHINE.platform, arch="sparc"),
+        replace(MACHINE.platform, os="plan9"),
+        replace(MACHINE.platform, libc=Libc("other", "1")),
+    ],
+    ids=["arch", "os", "libc"],
+)
+def test_a_machine_that_cannot_run_what_is_made_here_is_refused(place: Place, other: object) -> None:
+    wrong = replace(document(), platform=other)
+    with pytest.raises(UsageError):
+        place.setup("gpu", machine=wrong)
+    assert not place.home.runtimes.exists()
+
+
+def test_rollback_and_back_again(place: Place) -> None:
+    with pytest.raises(ImprintError) as caught:
+        rollback(place.context)
+    assert caught.value.specific_code == "nothing-kept"
+    assert caught.value.hint
+    place.setup("cpu")
+    cpu = place.prefix
+    place.setup("gpu")
+    context = on(place, "cpu").context
+    result = rollback(context, prove=lenient_check)
+    assert place.prefix == cpu
+    assert place.runs() == CPU_BUILD
+    assert result.data["status"]["runs_on"] == "cpu"
+    assert {"name": "onnxruntime", "from": None, "to": VERSION} in result.data["changes"]
+    rollback(context, prove=lenient_check)
+    assert place.runs() == GPU_BUILD
+    assert place.setup("gpu").data["changes"] == []
+
+
+def test_a_previous_runtime_that_fails_or_is_damaged_is_not_gone_back_to(place: Place) -> None:
+    place.setup("cpu")
+    cpu = place.prefix
+    place.setup("gpu")
+    gpu = place.prefix
+    context = on(place, "cpu").context
+    with pytest.raises(ImprintError) as caught:
+        rollback(context, prove=lambda *_: CheckResult("crashed", "crashed", CPU, None, "it crashed"))
+    assert caught.value.specific_code == "check-failed"
+    next(cpu.rglob("part7.py")).unlink()
+    with pytest.raises(ImprintError) as caught:
+        rollback(context, prove=lenient_check)
+    assert caught.value.specific_code == "target-damaged"
+    assert place.prefix == gpu
+
+
+def _cached(place: Place, text: str) -> bool:
+    return any(text in path.read_text(errors="replace") for path in place.home.cache.rglob("library.so"))
+
+
+def test_a_deferred_deletion_is_recorded_and_frees_the_cache_later(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("imprint.runtime.generations.KEEP_BELOW", 0)
+    place.setup("gpu")
+    old = place.prefix
+    hold = "import mmap, sys; f = open(sys.argv[1]); m = mmap.mmap(f.fileno(), 0, prot=1); print(flush=True); input()"
+    argv = [sys.executable, "-c", hold, str(next(old.rglob("library.so")))]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        result = place.setup("cpu")
+        assert [left["pid"] for left in result.data["deferred"]] == [process.pid]
+        recorded = json.loads(deferred.path_of(place.home).read_bytes())
+        assert [folder["path"] for folder in recorded["folders"]] == [str(old)]
+        assert any("in use by process" in event.message for event in place.events)
+        assert _cached(place, "onnxruntime-gpu")
+        process.communicate(b"\n")
+    place.setup("cpu")
+    assert not old.exists()
+    assert not _cached(place, "onnxruntime-gpu")
+    assert not deferred.path_of(place.home).exists()
+
+
+def test_what_a_failed_run_fetched_goes_with_the_next(place: Place, tmp_path: Path) -> None:
+    """The GPU set is in the cache when its run fails; nothing but a note remembers it."""
+    place.setup("cpu")
+    other = make_twins(tmp_path / "other")
+    path = other.lock_path("base.txt")
+    path.write_text(path.read_text().replace("sha256:", "sha256:0"))
+    place.twins = other
+    with pytest.raises((IntegrityError, NetworkError, ImprintError)):
+        place.setup("gpu")
+    place.twins = make_twins(tmp_path / "twins again")
+    assert "onnxruntime-gpu" in deferred.read(place.home).names
+    place.setup("cpu")
+    assert not _cached(place, "onnxruntime-gpu")
+    assert not deferred.path_of(place.home).exists()
+
+
+def test_prune_alone_frees_what_no_target_uses(place: Place) -> None:
+    place.setup("gpu")
+    pointer = read_pointer(place.home)
+    assert pointer is not None
+    place.home.current.unlink()
+    place.setup("cpu")
+    assert len(list(place.home.runtimes.iterdir())) == 1
+    (place.home.runtimes / "20200101T000000Z-cpu-1.0-abcd").mkdir()
+    (place.home.models / ".staging-x").mkdir(parents=True)
+    result = prune(place.context)
+    assert result.ok
+    assert isinstance(result.data["freed_bytes"], int)
+    assert not _cached(place, "onnxruntime-gpu")
+    assert not list(place.home.models.iterdir())
+    assert len(list(place.home.runtimes.iterdir())) == 1
+    assert prune(place.context).data["removed"] == []
+    assert place.setup("cpu").data["changes"] == []
+
+
+def test_steps_are_told_once_and_a_second_run_is_quiet(place: Place) -> None:
+    place.setup("gpu")
+    done = [(event.step, event.message) for event in place.events if event.event == "done"]
+    assert [step for step, _ in done][:2] == ["survey", "plan"]
+    assert {"install", "check", "switch"} <= {step for step, _ in done}
+    assert "NVIDIA L4" in dict(done)["survey"]
+    place.events.clear()
+    place.setup("gpu")
+    assert place.events == []
+
+
+def test_without_hard_links_twice_the_space_is_asked_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "can_link", lambda *_: False)
+    place.setup("cpu")
+    assert [event.message for event in place.events if event.event == "warning"] == [
+        "the cache cannot be shared with the runtime by hard links: files are copied"
+    ]
+    monkeypatch.setattr(space, "free_at", lambda _: 1)
+    with pytest.raises(ImprintError) as caught:
+        place.setup("gpu")
+    assert caught.value.code == "no-space"
+    assert place.runs() == CPU_BUILD
