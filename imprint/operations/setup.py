@@ -8,7 +8,6 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.provisioning import Provisioning, distributions_of, machine_here
 from imprint.operations.result import Result
-from imprint.operations.setup_inplace import dry_run_inplace, setup_inplace
 from imprint.operations.setup_options import (
     CONFIRM_ABOVE,
     REAL,
@@ -41,10 +40,12 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
     `require_gpu` a plan without a GPU is an error and changes nothing. Raises BusyError, NetworkError,
     IntegrityError, NoSpaceError, StateError, InterruptedByUserError, or ImprintError; then what was current still is.
     """
+    if options.dry_run and options.venv is None:
+        return _dry_run(context, options, seams)
     if options.dry_run:
-        return (
-            dry_run_inplace(context, options, seams) if options.venv is not None else _dry_run(context, options, seams)
-        )
+        from imprint.operations.setup_inplace import dry_run_inplace
+
+        return dry_run_inplace(context, options, seams)
     sources = sources_of(options)
 
     def on_wait(message: str) -> None:
@@ -56,6 +57,8 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
     ):
         reached("mutex-held")
         if options.venv is not None:
+            from imprint.operations.setup_inplace import setup_inplace
+
             return setup_inplace(context, options, on_event, seams, sources)
         return Provisioning(context, options, on_event, seams, sources).to_the_end()
 

@@ -17,7 +17,6 @@ from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
 from imprint.runtime.inventory import packages_folder
 from imprint.runtime.metadata import Held
-from imprint.runtime.pins import marker_environment
 from imprint.runtime.target import interpreter_of
 
 OLDEST = (3, 10)
@@ -59,6 +58,9 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
     packages = _packages(prefix, version, free_threaded=bool(facts.get("free_threaded")))
     if not os.access(packages, os.W_OK | os.X_OK):
         raise read_only(packages)
+    # What only reads our records of an environment should not have to load this.
+    from imprint.runtime.pins import marker_environment
+
     machine = facts.get("machine")
     markers = marker_environment(version, machine=str(machine) if machine else None)
     return Environment(prefix, python, packages, version, markers)

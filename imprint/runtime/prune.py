@@ -16,7 +16,6 @@ from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
 from imprint.runtime.deferred import Deferred, Waiting
-from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Manifest, Pointer
 from imprint.runtime.uv import Uv
 from imprint.state import files
@@ -63,7 +62,8 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
         deferred.write(home, Waiting((), unused))
     removed, left = _remove(going)
-    waiting = _clean(uv, unused - _used(home))
+    unused -= _used(home)
+    waiting = _clean(uv, unused)
     deferred.write(home, Waiting(left, frozenset(waiting)))
     after = space.free_at(home.root)
     freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0
@@ -106,6 +106,9 @@ def _remove(candidates: Iterable[Path]) -> tuple[tuple[str, ...], tuple[Deferred
 
 def _used(home: Home) -> frozenset[str]:
     """Return the distributions that something still uses: a generation, an environment that we changed, ourselves."""
+    # A run that has nothing to prune, which is nearly every one, need not load what reads locks.
+    from imprint.runtime.shipped import read_shipped
+
     found = set(read_shipped().elsewhere)
     for folder in generations.folders(home):
         found.update(_names(home, folder))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -187,13 +187,14 @@ def test_what_is_no_environment_is_refused_by_all(foreign: Foreign, tmp_path: Pa
     elif what == "empty":
         path.mkdir()
     context = context_of(foreign)
-    for call in (
+    calls: tuple[Callable[[], Result], ...] = (
         lambda: status(context, path),
         lambda: check(context, path),
         lambda: prune(context, path),
         lambda: plan(context, PlanOptions(venv=path)),
         lambda: setup(context, SetupOptions(venv=path), _ignore),
-    ):
+    )
+    for call in calls:
         with pytest.raises(ImprintError) as caught:
             call()
         assert caught.value.specific_code == "not-an-environment"

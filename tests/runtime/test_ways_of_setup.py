@@ -17,7 +17,7 @@ from imprint.operations.prune import prune
 from imprint.operations.result import Result
 from imprint.operations.rollback import rollback
 from imprint.operations.status import status
-from imprint.planning.model import Device, Libc, Machine, Nvidia
+from imprint.planning.model import Device, Libc, Machine, Nvidia, Platform
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
 from imprint.runtime import deferred, space
@@ -120,7 +120,7 @@ def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
     ],
     ids=["arch", "os", "libc"],
 )
-def test_a_machine_that_cannot_run_what_is_made_here_is_refused(place: Place, other: object) -> None:
+def test_a_machine_that_cannot_run_what_is_made_here_is_refused(place: Place, other: Platform) -> None:
     wrong = replace(document(), platform=other)
     with pytest.raises(UsageError):
         place.setup("gpu", machine=wrong)
