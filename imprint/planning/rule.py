@@ -142,7 +142,7 @@ def _smaller_gpu(selection: Selection, fit: Fit) -> tuple[Note, ...]:
 def _before(plan: Plan, selection: Selection) -> tuple[Refusal, ...]:
     """Return the refusals to list; of a GPU build that is kept for now only the builds before it."""
     names = [one.build.name for one in selection.refused]
-    end = names.index(plan.build) if plan.provisional and plan.build in names else None
+    end = names.index(plan.build) if plan.build in names else None
     return tuple(_refusal(one, driver_hint(selection, one.build.name)) for one in selection.refused[:end])
 
 

@@ -81,6 +81,13 @@ def test_hardware_with_a_portable_interface_counts(gpu: OtherGpu, build: str) ->
     assert plan(machine=replace(MACHINE, other_gpus=(gpu,))).build == build
 
 
+def test_a_portable_gpu_needs_no_hint_about_drivers() -> None:
+    old = Nvidia("ok", "470.1", gpus=(Gpu(0, "GPU-a", "RTX 3060", "8.6"),))
+    found = plan(machine=replace(MACHINE, nvidia=old))
+    assert (found.code, found.hint) == ("gpu-portable", None)
+    assert found.refused[0].hint is not None
+
+
 def test_unknown_other_gpus_are_none() -> None:
     assert plan(machine=replace(MACHINE, other_gpus=None)).build == "cpu"
 

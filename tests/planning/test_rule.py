@@ -101,6 +101,17 @@ def test_a_verdict_counts_only_when_every_field_is_known_and_equal(name: str) ->
         assert decide(AUTO, seen, TABLE, (changed,), None).code == "gpu-native"
 
 
+def test_an_equally_large_gpu_is_no_remark() -> None:
+    later = Gpu(0, "GPU-l", "a later chip", "12.1", 12288)
+    assert decide(AUTO, machine(later, replace(AMPERE, index=1)), TABLE, (), None).notes == ()
+
+
+def test_the_remark_names_the_best_of_several() -> None:
+    volta, larger = Gpu(1, "GPU-v", "Tesla V100", "7.0", 16384), Gpu(2, "GPU-w", "Tesla V100S", "7.0", 32768)
+    (note,) = decide(AUTO, machine(volta, larger, AMPERE), TABLE, (), None).notes
+    assert note.reason.startswith("Tesla V100S has more memory")
+
+
 def test_the_lower_memory_of_a_later_build_is_no_remark() -> None:
     small = Gpu(1, "GPU-p", "GTX 1060", "6.1", 6144)
     assert decide(AUTO, machine(AMPERE, small), TABLE, (), None).notes == ()
@@ -147,6 +158,42 @@ def test_refused_builds_have_the_hint_that_would_plan_them() -> None:
         "install NVIDIA driver 580 or newer: the CUDA 13 build then runs with native code",
         None,
     ]
+
+
+def test_a_plan_through_ptx_says_that_the_first_run_is_slow() -> None:
+    plan = decide(AUTO, machine(Gpu(0, "GPU-b", "B300", "10.3")), TABLE, (), None)
+    assert plan.reason == (
+        "B300 (compute capability 10.3) runs PTX of the CUDA 12 build, compiled on the first run, which is slow, "
+        "and driver 580.65.06 supports CUDA 13.0"
+    )
+
+
+def test_without_a_build_everything_about_one_is_null() -> None:
+    for request in (AUTO, Request("cpu")):
+        plan = decide(request, replace(machine(AMPERE), python=Python("3.9.1")), TABLE, (), None)
+        assert (plan.build, plan.lock, plan.version, plan.device) == (None, None, None, None)
+        assert plan.hint == "the nearest supported choice is Python 3.10"
+        assert [one.build for one in plan.refused] == [build.name for build in TABLE.cuda]
+
+
+def test_nobody_asked_for_a_gpu_is_said_of_every_build_without_a_hint() -> None:
+    plan = decide(Request("cpu"), machine(AMPERE, driver="470.1"), TABLE, (), None)
+    assert {(one.code, one.reason, one.hint) for one in plan.refused} == {("device-cpu", "model.device is cpu", None)}
+    assert plan.hint is None
+
+
+def test_the_driver_that_is_installed_is_no_hint() -> None:
+    # An older libcuda hides what driver 570 could do; installing 570 once more would change nothing.
+    plan = decide(AUTO, machine(Gpu(0, "GPU-b", "B300", "10.3"), driver="570", cuda="12.4"), TABLE, (), None)
+    assert plan.code == "ptx-needs-newer-driver"
+    assert (plan.hint or "").startswith("install NVIDIA driver 580 or newer")
+
+
+def test_choices_in_a_hint_begin_with_the_best() -> None:
+    small = Gpu(1, None, "small", "8.6", 2048)
+    kepler = Gpu(2, "GPU-k", "GT 730", "3.5")
+    plan = decide(Request("gpu", "2"), machine(small, kepler, AMPERE), TABLE, (), None)
+    assert plan.hint == "choose another GPU: `--gpu-device 0` (RTX 3060, GPU-a) or `--gpu-device 1` (small)"
 
 
 def test_a_hint_for_ptx_says_so() -> None:
