@@ -127,3 +127,9 @@ def test_an_installed_target_and_a_verdict_count(tmp_path: Path) -> None:
     plan = json.loads(run(tmp_path, "plan").stdout)
     assert plan["installed"] == {"build": "cpu", "version": "1.0"}
     assert plan["pending"]
+
+
+def test_the_check_runs_without_any_package_too(tmp_path: Path) -> None:
+    done = run(tmp_path, "check")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "nothing is installed" in done.stderr
