@@ -1,4 +1,7 @@
-"""What the checks judge: facts gathered beforehand, so that every check is a function of values."""
+"""What the checks judge: facts gathered beforehand, so that every check is a function of values.
+
+None always means that a fact is not known; `Facts.failures` then has the error under the fact's name.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from imprint.errors import ImprintError
-from imprint.planning.model import Plan
+from imprint.planning.builds import Wheel
+from imprint.planning.model import Machine, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +23,24 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """The target's interpreter: its path, whether it is there, and the version it answered with."""
+    """The target's interpreter: its path, whether something is there, and the version it answered with.
+
+    `made_for` is the series its folder of packages is named after (`3.11`), None where there is none to see.
+    """
 
     path: str
     present: bool
     version: str | None = None
     error: str | None = None
+    made_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """One installed package that is not as its RECORD says.
 
-    `kind` is missing, size, hash (of files), no-record, no-metadata, no-installer, or hollow (ONNX Runtime without its
-    modules); `count` says how many files, `example` names one.
+    `kind` is missing, size, hash (of files), no-record, no-metadata, no-installer, dangling (links that lead nowhere),
+    or hollow (ONNX Runtime without its modules); `count` says how many files, `example` names one.
     """
 
     distribution: str
@@ -43,12 +51,97 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Runtimes:
-    """The ONNX Runtime distributions in the target (`onnxruntime-gpu 1.31.1`), and every damage in it."""
+    """What is installed in the target, read from its folder of packages alone.
+
+    `builds` are the ONNX Runtime distributions (`onnxruntime-gpu 1.31.1`), `distributions` counts all, `versions` has
+    them by name. `write_error` says why the folder cannot be changed. `size` is the recorded size of all (bytes);
+    `requirers` name the packages that ask for a build of ONNX Runtime.
+    """
 
     builds: tuple[str, ...] = ()
     distributions: int = 0
     damages: tuple[Damage, ...] = ()
     hashed: bool = False
+    packages: str | None = None
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    requirers: tuple[str, ...] = ()
+    write_error: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One shared library that a GPU build asks for. `source`: wheel, torch, system, or missing.
+
+    `required` tells what nothing works without from what is loaded when some operator needs it. `loaded` says whether
+    the probe's process had it mapped in the end.
+    """
+
+    name: str
+    source: str
+    path: str | None = None
+    required: bool = True
+    loaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a child saw when it loaded ONNX Runtime in the target; see `probe_child.py`.
+
+    `error` is why the import failed. `ended` says how the child ended when it did not end well (`SIGBUS`, `timeout`),
+    `stage` what it was about to do then (import, cpu, gpu, libraries). `session` are the providers of a session that
+    asked for the GPU, None when none was tried; `run_error` why that session did not compute; `cpu_error` why none on
+    the CPU did. `missing` is the library the loader did not find, `wanted_by` the file that needs it.
+    """
+
+    package: str | None = None
+    version: str | None = None
+    cuda: str | None = None
+    file: str | None = None
+    available: tuple[str, ...] = ()
+    has_session: bool = True
+    error: str | None = None
+    ended: str | None = None
+    stage: str | None = None
+    session: tuple[str, ...] | None = None
+    run_error: str | None = None
+    cpu_error: str | None = None
+    missing: str | None = None
+    wanted_by: str | None = None
+    talk: str = ""
+    libraries: tuple[Library, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Device nodes under /dev: those that are there, and those of them that this process may not open."""
+
+    present: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The last recorded check of what is installed: `result` ok or failed, its kind and time (ISO 8601 UTC).
+
+    `changed` names what is different now from when it was made (driver, GPU, Python …); such a check does not count.
+    `on_gpu` tells a verdict about a GPU from a generation's check on the CPU.
+    """
+
+    result: str
+    time: str | None = None
+    kind: str | None = None
+    changed: tuple[str, ...] = ()
+    on_gpu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """One real embedding: the provider that computed it, its length, and how long start and text took (seconds)."""
+
+    provider: str
+    dims: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +154,52 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
+class Unused:
+    """Bytes that nothing needs: generations that are neither current nor kept, and files of the cache alone."""
+
+    generations: int = 0
+    cache: int = 0
+    cache_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything gathered for one run of doctor. None: not gathered, `failures` then has the error under that name."""
+    """Everything gathered for one run of doctor.
+
+    `venv` is the environment that was named, None for the managed target; `device_set` tells a device that somebody
+    set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
+    it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here.
+    `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
+    """
 
     home: str
     home_error: str | None = None
     asides: tuple[Aside, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
     unknown_variables: tuple[tuple[str, str | None], ...] = ()
     device_asked: str | None = None
+    device_set: bool = False
+    declared_gb: float | None = None
+    venv: str | None = None
+    ours: bool = True
     provisioned: bool | None = None
-    runs_on: str = "none"
     interpreter: Interpreter | None = None
     runtimes: Runtimes | None = None
+    loaded: Loaded | None = None
+    machine: Machine | None = None
+    nodes: Nodes | None = None
+    installed_build: str | None = None
+    wheel: Wheel | None = None
+    tested: Mapping[str, str] = field(default_factory=dict)
     plan: Plan | None = None
+    proved: bool = False
+    proof: Proof | None = None
+    interrupted: bool = False
+    busy: str | None = None
     model: str | None = None
+    embedded: Embedded | None = None
     disk: Disk | None = None
+    unused: Unused | None = None
+    copies: bool | None = None
+    """Whether the cache lies on another disk than the runtimes, so that files are copied; None unknown."""
     failures: Mapping[str, ImprintError] = field(default_factory=dict)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from imprint.doctor.facts import Facts
 from imprint.doctor.findings import Finding
+from imprint.doctor.judging import what_embeddings_run_on
 
 _UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+
+_NEAR = re.compile(r"onnxruntime|nvidia-|numpy$|protobuf$|torch$|tokenizers$")
+_TOLD = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES"})
+"""Packages and variables that decide what loads."""
 
 
 def redact_text(text: str, hidden: Mapping[str, str]) -> str:
@@ -15,6 +21,36 @@ def redact_text(text: str, hidden: Mapping[str, str]) -> str:
     for secret in sorted((secret for secret in hidden if secret), key=len, reverse=True):
         text = text.replace(secret, hidden[secret])
     return _UUID.sub("<uuid>", text)
+
+
+def surroundings(facts: Facts) -> list[tuple[str, str]]:
+    """Return what a bug report needs beside the findings, as names and values."""
+    lines = [("home", facts.home), ("embeddings run on", what_embeddings_run_on(facts))]
+    if facts.venv is not None:
+        lines.append(("environment", facts.venv))
+    if facts.plan is not None:
+        plan = facts.plan
+        lines.append(("plan", f"{plan.build} {plan.version or ''} [{plan.code}] {plan.reason}"))
+    if facts.runtimes is not None:
+        near = {name: version for name, version in facts.runtimes.versions.items() if _NEAR.match(name)}
+        lines.append(("packages", ", ".join(f"{name} {version}" for name, version in sorted(near.items())) or "none"))
+    if facts.machine is not None:
+        platform, nvidia = facts.machine.platform, facts.machine.nvidia
+        lines += [
+            ("target's python", f"{facts.machine.python.version} {facts.machine.python.abi or ''}".rstrip()),
+            ("libc", f"{platform.libc.name} {platform.libc.version}" if platform.libc else "unknown"),
+            ("wsl, container", f"{platform.wsl}, {platform.container}"),
+            ("nvidia", f"{nvidia.status}, driver {nvidia.driver}, kernel {nvidia.kernel_driver}, CUDA {nvidia.cuda}"),
+            ("libcuda", str(nvidia.libcuda)),
+        ]
+        lines += [("gpu", f"{gpu.name} ({gpu.compute_capability}, {gpu.memory_mib} MiB)") for gpu in nvidia.gpus or ()]
+        lines += [("other gpu", f"{gpu.vendor} {gpu.name} ({gpu.kind})") for gpu in facts.machine.other_gpus or ()]
+    lines += [
+        (name, "(set)" if "TOKEN" in name or "KEY" in name else value)
+        for name, value in sorted(facts.environ.items())
+        if name.startswith("IMPRINT_") or name in _TOLD
+    ]
+    return lines
 
 
 def compose(

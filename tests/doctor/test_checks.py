@@ -1,29 +1,25 @@
-"""Each check is a judgement over facts: the right code, status and fix, and no check stops another."""
+"""Each check is a judgement over facts: the right code and status, a fix, and no check stops another."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from imprint.doctor import checks, report
-from imprint.doctor.facts import Aside, Damage, Disk, Facts, Interpreter, Runtimes
-from imprint.doctor.findings import CODES, STATUSES, Finding
+from imprint.doctor.codes import CODES
+from imprint.doctor.facts import Aside, Damage, Disk, Facts
+from imprint.doctor.findings import STATUSES, Finding, counts
+from imprint.doctor.plan_codes import PLAN_CODES
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
-from imprint.planning.model import Device, Installed, Plan
+from imprint.planning import reasons
+from imprint.planning.model import Installed
+from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MANAGED_GPU
 
-PLAN = Plan("cpu", "cpu.txt", "1.31.1", None, "device-cpu", "the configuration asks for the CPU")
-GPU_PLAN = Plan("cuda13", "cuda13.txt", "1.31.1", Device(0, "GPU-1", "A4000"), "gpu-native", "it runs natively")
-HEALTHY = Facts(
-    home="/home/x/imprint",
-    device_asked="cpu",
-    provisioned=True,
-    runs_on="cpu",
-    interpreter=Interpreter("/home/x/imprint/runtimes/1/bin/python", present=True, version="3.12.4"),
-    runtimes=Runtimes(("onnxruntime 1.31.1",), 12),
-    plan=PLAN,
-    model="all-minilm-l6-v2",
-    disk=Disk(50_000_000_000, None, "/home/x"),
-)
+CASES = Path(__file__).parent / "cases"
+TOLD_ELSEWHERE = {"check-crashed"}
+"""Codes that a test of their own builds, besides those of the cases."""
 
 
 def judged(facts: Facts, check: str) -> list[tuple[str, str]]:
@@ -32,115 +28,107 @@ def judged(facts: Facts, check: str) -> list[tuple[str, str]]:
     return [(finding.code, finding.status) for finding in checks.run(chosen, facts)]
 
 
-def test_a_healthy_set_up_has_neither_errors_nor_warnings() -> None:
-    findings = checks.run(checks.CHECKS, HEALTHY)
-    assert {finding.status for finding in findings} == {"ok"}
-    assert checks.counts(findings) == {"ok": len(checks.CHECKS), "warning": 0, "error": 0, "skipped": 0}
+STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
+    ("state:files", {"home_error": "/x cannot be written"}, [("home-not-writable", "error")]),
+    ("state:files", {"asides": (Aside("moved"),)}, [("state-set-aside", "warning")]),
+    ("state:files", {"failures": {"target": StateNewerError("newer")}}, [("state-newer", "error")]),
+    ("state:files", {"failures": {"verdicts": StateError("no")}}, [("state-unreadable", "error")]),
+    ("config:file", {"failures": {"config": StateError("bad")}}, [("config-unreadable", "error")]),
+    ("config:file", {"failures": {"config": InvalidValueError("x is bad")}}, [("config-invalid", "error")]),
+    (
+        "config:file",
+        {"failures": {"config": InvalidValueError("IMPRINT_DEVICE: bad")}},
+        [("environment-invalid", "error")],
+    ),
+    ("environment:names", {"unknown_variables": (("IMPRINT_X", None),)}, [("unknown-variable", "warning")]),
+    ("target:interpreter", {"provisioned": False}, [("not-installed", "error")]),
+    ("target:interpreter", {"interpreter": None}, [("skipped", "skipped")]),
+    ("target:integrity", {"provisioned": False, "runtimes": None}, [("skipped", "skipped")]),
+    ("target:integrity", {"runtimes": None}, [("skipped", "skipped")]),
+    ("runtime:duplicates", {"runtimes": None}, [("skipped", "skipped")]),
+    ("runtime:loads", {"loaded": None}, [("skipped", "skipped")]),
+    ("runtime:libraries", {"loaded": None}, [("skipped", "skipped")]),
+    ("runtime:session", {"loaded": None}, [("skipped", "skipped")]),
+    ("machine:processor", {"machine": None}, [("skipped", "skipped")]),
+    ("gpu:driver", {"machine": None}, [("skipped", "skipped")]),
+    ("gpu:nodes", {"nodes": None}, [("skipped", "skipped")]),
+    ("runtime:embedding-device", {"plan": None}, [("skipped", "skipped")]),
+    ("runtime:embedding-device", {"plan": replace(CPU_PLAN, build=None)}, [("no-build", "error")]),
+    (
+        "runtime:embedding-device",
+        {"plan": replace(CPU_PLAN, pending=True, installed=Installed("cuda13", "1"))},
+        [("change-pending", "warning")],
+    ),
+    (
+        "runtime:embedding-device",
+        {"plan": replace(CPU_PLAN, code="no-nvidia-gpu"), "device_asked": "gpu"},
+        [("gpu-unavailable", "warning")],
+    ),
+    (
+        "runtime:embedding-device",
+        {"plan": replace(CPU_PLAN, code="no-nvidia-gpu"), "device_asked": "auto"},
+        [("ok-cpu", "ok")],
+    ),
+    ("model:files", {"failures": {"model": ImprintError("gone")}}, [("model-missing", "error")]),
+    ("model:files", {"failures": {"model": ImprintError("cut", code="model-damaged")}}, [("model-damaged", "error")]),
+    ("model:files", {"model": None}, [("skipped", "skipped")]),
+    ("disk:space", {"disk": Disk(1000, None, "/")}, [("disk-low", "warning")]),
+    ("disk:space", {"disk": Disk(10**9, 2 * 10**9, "/")}, [("disk-low", "warning")]),
+    ("disk:space", {"disk": None}, [("skipped", "skipped")]),
+    ("disk:unused", {"unused": None}, [("skipped", "skipped")]),
+    ("disk:links", {"copies": None}, [("skipped", "skipped")]),
+    ("embedding:run", {"embedded": None}, [("skipped", "skipped")]),
+    (
+        "embedding:run",
+        {"embedded": None, "failures": {"embedded": ImprintError("late", code="timed-out")}},
+        [("embedding-failed", "warning")],
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("check", "change", "expected"),
-    [
-        ("state:files", {"home_error": "/x cannot be written"}, [("home-not-writable", "error")]),
-        ("state:files", {"asides": (Aside("moved"),)}, [("state-set-aside", "warning")]),
-        ("state:files", {"failures": {"target": StateNewerError("newer")}}, [("state-newer", "error")]),
-        ("state:files", {"failures": {"verdicts": StateError("no")}}, [("state-unreadable", "error")]),
-        ("config:file", {"failures": {"config": StateError("bad")}}, [("config-unreadable", "error")]),
-        ("config:file", {"failures": {"config": InvalidValueError("x is bad")}}, [("config-invalid", "error")]),
-        (
-            "config:file",
-            {"failures": {"config": InvalidValueError("IMPRINT_DEVICE: bad")}},
-            [("environment-invalid", "error")],
-        ),
-        ("environment:names", {"unknown_variables": (("IMPRINT_X", None),)}, [("unknown-variable", "warning")]),
-        ("target:interpreter", {"provisioned": False}, [("not-installed", "error")]),
-        ("target:interpreter", {"interpreter": Interpreter("/p", present=False)}, [("interpreter-gone", "error")]),
-        (
-            "target:interpreter",
-            {"interpreter": Interpreter("/p", present=True, error="exit 127")},
-            [("interpreter-gone", "error")],
-        ),
-        ("target:interpreter", {"interpreter": None}, [("skipped", "skipped")]),
-        ("target:integrity", {"provisioned": False}, [("skipped", "skipped")]),
-        ("target:integrity", {"runtimes": None}, [("skipped", "skipped")]),
-        (
-            "target:integrity",
-            {
-                "runtimes": Runtimes(
-                    ("onnxruntime 1",),
-                    3,
-                    (
-                        Damage("onnxruntime", "hollow"),
-                        Damage("numpy", "missing", 3, "numpy/x.so"),
-                        Damage("numpy", "size"),
-                        Damage("numpy", "hash"),
-                        Damage("numpy", "no-installer"),
-                        Damage("numpy", "no-record"),
-                        Damage("numpy", "no-metadata"),
-                    ),
-                )
-            },
-            [
-                ("runtime-hollow", "error"),
-                ("install-incomplete", "error"),
-                ("install-incomplete", "error"),
-                ("install-incomplete", "error"),
-                ("install-incomplete", "error"),
-                ("metadata-damaged", "error"),
-                ("metadata-damaged", "error"),
-            ],
-        ),
-        (
-            "runtime:duplicates",
-            {"runtimes": Runtimes(("onnxruntime 1", "onnxruntime-gpu 1"), 2)},
-            [("duplicate-runtimes", "error")],
-        ),
-        ("runtime:duplicates", {"runtimes": Runtimes((), 2)}, [("install-incomplete", "error")]),
-        ("runtime:duplicates", {"provisioned": False}, [("skipped", "skipped")]),
-        ("runtime:duplicates", {"runtimes": None}, [("skipped", "skipped")]),
-        ("runtime:embedding-device", {"plan": None}, [("skipped", "skipped")]),
-        ("runtime:embedding-device", {"plan": replace(PLAN, build=None)}, [("no-build", "error")]),
-        ("runtime:embedding-device", {"plan": GPU_PLAN, "device_asked": "gpu"}, [("ok-gpu", "ok")]),
-        (
-            "runtime:embedding-device",
-            {"plan": replace(PLAN, pending=True, installed=Installed("cuda13", "1"))},
-            [("change-pending", "warning")],
-        ),
-        (
-            "runtime:embedding-device",
-            {"plan": replace(PLAN, code="driver-too-old"), "device_asked": "auto"},
-            [("gpu-unavailable", "warning")],
-        ),
-        (
-            "runtime:embedding-device",
-            {"plan": replace(PLAN, code="no-nvidia-gpu"), "device_asked": "gpu"},
-            [("gpu-unavailable", "warning")],
-        ),
-        (
-            "runtime:embedding-device",
-            {"plan": replace(PLAN, code="no-nvidia-gpu"), "device_asked": "auto"},
-            [("ok-cpu", "ok")],
-        ),
-        ("model:files", {"failures": {"model": ImprintError("gone")}}, [("model-missing", "error")]),
-        (
-            "model:files",
-            {"failures": {"model": ImprintError("cut", code="model-damaged")}},
-            [("model-damaged", "error")],
-        ),
-        ("model:files", {"model": None}, [("skipped", "skipped")]),
-        ("disk:space", {"disk": Disk(1000, None, "/")}, [("disk-low", "warning")]),
-        ("disk:space", {"disk": Disk(10**9, 2 * 10**9, "/")}, [("disk-low", "warning")]),
-        ("disk:space", {"disk": None}, [("skipped", "skipped")]),
-    ],
-)
+@pytest.mark.parametrize(("check", "change", "expected"), STATES)
 def test_each_state_has_its_code(check: str, change: dict[str, object], expected: list[tuple[str, str]]) -> None:
-    assert judged(replace(HEALTHY, **change), check) == expected  # type: ignore[arg-type]
+    assert judged(replace(MANAGED, **change), check) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize(
+    "unknown", ["interpreter", "runtimes", "loaded", "machine", "nodes", "plan", "proof", "disk", "unused", "copies"]
+)
+def test_an_unknown_fact_crashes_no_check(base: str, unknown: str) -> None:
+    findings = checks.run(checks.CHECKS, replace(BASES[base], **{unknown: None}))  # type: ignore[arg-type]
+    assert "check-crashed" not in {finding.code for finding in findings}
+    assert {check.id for check in checks.CHECKS} == {finding.id for finding in findings}
+
+
+def test_every_code_is_told_by_some_state() -> None:
+    """A code that no state brings about would be one that nobody has seen."""
+    told = {code for _, _, expected in STATES for code, _ in expected}
+    told |= {json.loads(path.read_text("utf-8"))["expect"]["finding"] for path in CASES.glob("*.json")}
+    assert set(CODES) - told - TOLD_ELSEWHERE - {"ok"} == set()
+
+
+def test_every_finding_that_is_no_good_news_has_a_fix() -> None:
+    assert [code for code, found in CODES.items() if found.fix is None] == ["ok", "ok-cpu", "ok-gpu", "skipped"]
+
+
+def test_every_code_of_a_plan_is_explained() -> None:
+    assert {*reasons.CODES, *reasons.NOTE_CODES} == {*PLAN_CODES, *({*reasons.CODES} & {*CODES})}
 
 
 def test_the_plans_reason_is_told_word_for_word() -> None:
-    for plan in (PLAN, GPU_PLAN, replace(PLAN, pending=True), replace(PLAN, code="driver-too-old")):
-        facts = replace(HEALTHY, plan=plan, device_asked="gpu")
-        assert any(plan.reason in finding.seen for finding in checks.run(checks.CHECKS, facts))
+    for plan in (CPU_PLAN, GPU_PLAN, replace(CPU_PLAN, pending=True), replace(CPU_PLAN, code="driver-too-old")):
+        for base in (MANAGED, MANAGED_GPU, ENVIRONMENT, replace(MANAGED, loaded=None, runtimes=None)):
+            facts = replace(base, plan=plan, device_asked="gpu")
+            findings = checks.run(checks.CHECKS, facts)
+            assert [finding for finding in findings if finding.id.endswith("-device") and plan.reason in finding.seen]
+
+
+def test_what_is_unreadable_or_concerns_others_is_told_as_such() -> None:
+    """Somebody's package that no installer of ours wrote is no reason to warn; one that is damaged is no error."""
+    found = replace(ENVIRONMENT.runtimes, damages=(Damage("theirs", "no-installer"),))  # type: ignore[type-var]
+    assert judged(replace(ENVIRONMENT, runtimes=found), "target:integrity") == [("ok", "ok")]
+    assert judged(replace(MANAGED, runtimes=found), "target:integrity") == [("install-incomplete", "error")]
 
 
 def test_a_check_that_crashes_stops_no_other() -> None:
@@ -148,7 +136,7 @@ def test_a_check_that_crashes_stops_no_other() -> None:
         raise ZeroDivisionError("oh")
 
     crashing = checks.Check("broken:check", "", broken)
-    findings = checks.run([crashing, *checks.CHECKS], HEALTHY)
+    findings = checks.run([crashing, *checks.CHECKS], MANAGED)
     assert findings[0].code == "check-crashed"
     assert "ZeroDivisionError" in findings[0].seen
     assert len(findings) == 1 + len(checks.CHECKS)
@@ -158,7 +146,7 @@ def test_ids_and_codes_are_well_formed() -> None:
     ids = [check.id for check in checks.CHECKS]
     assert len(set(ids)) == len(ids)
     assert all(code == code.lower() and " " not in code for code in CODES)
-    assert set(checks.counts([])) == set(STATUSES)
+    assert set(counts([])) == set(STATUSES)
 
 
 def test_a_report_hides_what_names_a_person_or_a_machine() -> None:

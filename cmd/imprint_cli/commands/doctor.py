@@ -1,5 +1,6 @@
 """`imprint doctor`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +24,10 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="CODE", help="Say what a finding's code means and what to do."),
+        typer.Option("--explain", metavar="CODE", help="Say what a code means, a finding's or a plan's."),
+    ] = None,
+    venv: Annotated[
+        Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment, not at the managed one.")
     ] = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
@@ -39,5 +43,5 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
         return Answer(explain_code(explain), render_explanation)
     if list_:
         return Answer(list_checks(), render_checks)
-    options = DoctorOptions(ids=tuple(ids or ()), strict=strict, deep=deep, report=report)
+    options = DoctorOptions(ids=tuple(ids or ()), strict=strict, deep=deep, report=report, venv=venv)
     return Answer(diagnose(Context.of_process(), options), render_report if report else render_findings)

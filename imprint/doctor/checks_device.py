@@ -1,0 +1,71 @@
+"""The check that sums up: what embeddings run on against what was asked, with the plan's reason word for word. Pure."""
+
+from __future__ import annotations
+
+from imprint.doctor.facts import Facts
+from imprint.doctor.findings import ERROR, OK, WARNING, Finding
+from imprint.doctor.judging import (
+    check_command,
+    finding,
+    gpu_asked_of_runtime,
+    missing,
+    setup,
+    skipped,
+    what_embeddings_run_on,
+)
+from imprint.planning.model import Plan
+
+GPU_ABSENT = frozenset(
+    {"device-cpu", "no-nvidia-gpu", "vendor-not-nvidia", "os-no-gpu-build", "arch-no-gpu-build"},
+)
+"""Plan codes that say there is no GPU to use here: with `auto` the CPU is then what was asked for."""
+
+_CHECK = "runtime:embedding-device"
+
+
+def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer, the gravest first
+    """Judge what embeddings run on against what was asked."""
+    plan = facts.plan
+    if plan is None:
+        return missing(facts, _CHECK, "plan")
+    runs_on = what_embeddings_run_on(facts)
+    if plan.build is None:
+        if facts.venv is not None and runs_on != "none":
+            seen = (
+                f"embeddings run on the CPU with what is installed; Imprint has no build of its own here: {plan.reason}"
+            )
+            return [finding(facts, _CHECK, "ok-cpu", OK, seen)]
+        return [finding(facts, _CHECK, "no-build", ERROR, plan.reason, fix=plan.hint)]
+    if _pending(facts, plan):
+        have = f"{plan.installed.build} {plan.installed.version or ''}".rstrip() if plan.installed else "nothing"
+        seen = f"planned is {plan.build} {plan.version or ''}".rstrip() + f", installed is {have}: {plan.reason}"
+        return [finding(facts, _CHECK, "change-pending", WARNING, seen, fix=setup(facts))]
+    if runs_on == "none":
+        return skipped(
+            facts,
+            _CHECK,
+            f"embeddings do not run, for what the checks above say; planned is {plan.build}: {plan.reason}",
+        )
+    if runs_on == "gpu":
+        return [finding(facts, _CHECK, "ok-gpu", OK, f"the GPU is used: {plan.reason}")]
+    return [_on_cpu(facts, plan)]
+
+
+def _pending(facts: Facts, plan: Plan) -> bool:
+    if not plan.pending or not facts.provisioned:
+        return False
+    # An environment that is not ours may hold what its owner likes, unless somebody asks for a GPU that it cannot use.
+    return facts.ours or (plan.device is not None and what_embeddings_run_on(facts) != "gpu")
+
+
+def _on_cpu(facts: Facts, plan: Plan) -> Finding:
+    if facts.embedded is not None and gpu_asked_of_runtime(facts):
+        seen = f"the worker asked for the GPU and computes on the CPU: {plan.reason}"
+        return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen, fix=check_command(facts))
+    if plan.device is not None:
+        seen = f"a GPU is planned and not in use: {plan.reason}"
+        code = "gpu-unavailable" if facts.venv is not None or facts.proved else "not-proved"
+        return finding(facts, _CHECK, code, WARNING, seen, fix=setup(facts))
+    if facts.device_asked == "cpu" or (facts.device_asked == "auto" and plan.code in GPU_ABSENT):
+        return finding(facts, _CHECK, "ok-cpu", OK, f"the CPU is used: {plan.reason}")
+    return finding(facts, _CHECK, "gpu-unavailable", WARNING, plan.reason, fix=plan.hint)

@@ -1,0 +1,297 @@
+"""Checks of the way from the installed build to the GPU: its libraries, its session, its proof. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from imprint.doctor.facts import Facts, Library, Loaded
+from imprint.doctor.findings import ERROR, OK, WARNING, Finding
+from imprint.doctor.judging import (
+    CPU,
+    GPU_PROVIDERS,
+    check_command,
+    finding,
+    gpu_build,
+    gpu_wanted,
+    install,
+    missing,
+    setup,
+    skipped,
+    what_embeddings_run_on,
+)
+from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of
+from imprint.planning.model import Gpu
+from imprint.planning.versions import dotted, parse_pair, parse_version
+
+_NO_KERNEL = re.compile(
+    r"no kernel image|NoKernelImageForDevice|CUDA failure 209\b|unsupported toolchain|CUDA failure 222\b"
+)
+_OLD_CARDS = (7, 5)
+_LAST_CUDNN = (9, 11)
+"""cuDNN 9.11 dropped GPUs below 7.5 (NVIDIA's release notes, read 2026-11-29)."""
+
+
+def libraries(facts: Facts) -> list[Finding]:
+    """Judge each CUDA library that the installed build needs: from a package, from the system, or missing."""
+    check = "runtime:libraries"
+    loaded = facts.loaded
+    if loaded is None:
+        return missing(facts, check, "loaded")
+    versions = facts.runtimes.versions if facts.runtimes is not None else {}
+    if not gpu_build(facts) and not (loaded.missing and family(loaded.missing)):
+        return [finding(facts, check, "ok", OK, "the installed build needs no CUDA libraries")]
+    found = [*_clashes(facts, check, versions)]
+    short = _missing_library(facts, loaded)
+    if short is not None:
+        found.append(_short(facts, check, short))
+    elif not _works(loaded):
+        found += _odd_sources(facts, check, loaded)
+    return found or [finding(facts, check, "ok", OK, _sources(loaded.libraries or ()))]
+
+
+def severity(facts: Facts) -> str:
+    """Return how much a fault on the way to the GPU matters: not at all where the CPU was chosen."""
+    if not gpu_wanted(facts):
+        return OK
+    return ERROR if facts.device_asked == "gpu" else WARNING
+
+
+def _works(loaded: Loaded) -> bool:
+    return bool(loaded.session and loaded.session[0] in GPU_PROVIDERS and loaded.run_error is None)
+
+
+def _missing_library(facts: Facts, loaded: Loaded) -> str | None:
+    """Return the first library that is missing for the GPU; what the driver supplies is another check's."""
+    if _works(loaded):
+        return None
+    if loaded.missing is not None and loaded.missing not in DRIVER_LIBRARIES:
+        return loaded.missing
+    absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
+    return absent[0] if absent and gpu_build(facts) else None
+
+
+def _short(facts: Facts, check: str, name: str) -> Finding:
+    loaded = facts.loaded or Loaded()
+    major = cuda_major(loaded, facts.wheel)
+    versions = facts.runtimes.versions if facts.runtimes is not None else {}
+    gone = {damage.distribution for damage in facts.runtimes.damages} if facts.runtimes is not None else set()
+    package = package_of(name, major)
+    by = f", which {loaded.wanted_by} needs," if loaded.wanted_by else ""
+    seen = f"{name}{by} was not found"
+    status = severity(facts)
+    there = [one for one in loaded.libraries or () if one.name == name and one.source in {"wheel", "torch"}]
+    stub = str(versions.get(f"{package}-cu{major}")) if package and major else ""
+    if stub.startswith("0.0"):
+        seen += f"; {package}-cu{major} {stub} is a placeholder"
+        return finding(facts, check, "placeholder-package", status, seen, fix=install(facts, package or ""))
+    if there or (package in versions and package not in gone):
+        where = there[0].path if there else f"in the package {package} {versions.get(package or '')}"
+        return finding(facts, check, "libs-present-not-loaded", status, f"{seen}; it is {where}", fix=_preload(facts))
+    other = _other_major(name, package, versions)
+    if other is not None:
+        seen += f"; {other} {versions[other]} is installed, of another CUDA version"
+        return finding(facts, check, "cuda-major-mismatch", status, seen, fix=_bring(facts, name))
+    absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
+    if len(absent) > 1:
+        seen += f"; missing are {', '.join(absent)}"
+    return finding(
+        facts, check, "runtime-libs-missing", status, seen, fix=_bring(facts, *{name: 0, **dict.fromkeys(absent, 0)})
+    )
+
+
+def _other_major(name: str, package: str | None, versions: object) -> str | None:
+    if package is None or not isinstance(versions, dict):
+        return None
+    stem = re.sub(r"-cu\d+$", "", package)
+    others = {f"{stem}-cu12", f"{stem}-cu11", stem, f"{stem}-cu13"} - {package}
+    if family(name) in {"cudnn", "curand"}:
+        return None  # their numbers say nothing about CUDA's
+    return next((other for other in sorted(others) if other in versions), None)
+
+
+def _preload(facts: Facts) -> str:
+    package = facts.loaded.package if facts.loaded is not None else None
+    old = parse_version((facts.loaded.version or "") if facts.loaded is not None else None)
+    if package is not None and old is not None and old < (1, 21):
+        return (
+            "load them before the first session: `import torch` does, or name their folders in `LD_LIBRARY_PATH`; "
+            "ONNX Runtime 1.21 and later have `onnxruntime.preload_dlls()`. Installing them again changes nothing"
+        )
+    return (
+        "call `onnxruntime.preload_dlls()` before the first session, or name their folders in `LD_LIBRARY_PATH`; "
+        "installing them again changes nothing"
+    )
+
+
+def _bring(facts: Facts, *names: str) -> str:
+    """Return what installs the packages of missing libraries, at the versions that were tried where those are known."""
+    if facts.venv is None:
+        return setup(facts, "--repair")
+    if facts.plan is not None and facts.plan.build == facts.installed_build and facts.plan.build is not None:
+        return setup(facts)
+    major = cuda_major(facts.loaded, facts.wheel)
+    packages = dict.fromkeys(package for name in names if (package := package_of(name, major)) is not None)
+    if not packages:
+        return f"install the package that holds {names[0]}, or {setup(facts)} for what is planned here"
+    pinned = [f"{name}=={facts.tested[name]}" if name in facts.tested else name for name in packages]
+    return f"{install(facts, *pinned)}, or {setup(facts)} for what is planned here"
+
+
+def _clashes(facts: Facts, check: str, versions: object) -> list[Finding]:
+    """Judge NVIDIA's packages among themselves."""
+    if not isinstance(versions, dict):
+        return []
+    status = severity(facts)
+    found = []
+    both = [name for name in ("nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13") if name in versions]
+    if len(both) > 1:
+        major = cuda_major(facts.loaded, facts.wheel)
+        keep = f"nvidia-cudnn-cu{major}" if f"nvidia-cudnn-cu{major}" in both else both[-1]
+        python = facts.interpreter.path if facts.interpreter is not None else "python"
+        fix = f"`uv pip uninstall --python {python} {' '.join(both)}`, then {install(facts, keep)}"
+        seen = f"installed together: {', '.join(f'{name} {versions[name]}' for name in both)}"
+        found.append(finding(facts, check, "cudnn-clash", status if status == OK else WARNING, seen, fix=fix))
+    old = _old_card(facts)
+    cudnn = parse_version(versions.get("nvidia-cudnn-cu12"))
+    if old is not None and cudnn is not None and cudnn >= _LAST_CUDNN:
+        seen = f"cuDNN {versions['nvidia-cudnn-cu12']} has no code for {old.name} ({old.compute_capability})"
+        fix = install(facts, "nvidia-cudnn-cu12==9.10.*")
+        found.append(finding(facts, check, "cudnn-too-new", status, seen, fix=fix))
+    return found
+
+
+def _old_card(facts: Facts) -> Gpu | None:
+    device = facts.plan.device if facts.plan is not None else None
+    gpus = facts.machine.nvidia.gpus if facts.machine is not None else None
+    chosen = [gpu for gpu in gpus or () if device is None or gpu.uuid == device.uuid]
+    pair = parse_pair(chosen[0].compute_capability) if chosen else None
+    return chosen[0] if pair is not None and pair < _OLD_CARDS else None
+
+
+def _odd_sources(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
+    """Judge libraries that are all there, where the GPU still is not used and the driver is not to blame."""
+    if facts.machine is None or facts.machine.nvidia.status != "ok":
+        return []
+    sources = {one.source for one in loaded.libraries or () if one.source != "missing"}
+    if "system" in sources and sources & {"wheel", "torch"}:
+        fix = f"{setup(facts)} brings a complete set; keep other folders out of `LD_LIBRARY_PATH`"
+        return [finding(facts, check, "libs-mixed-sources", severity(facts), _sources(loaded.libraries or ()), fix=fix)]
+    versions = facts.runtimes.versions if facts.runtimes is not None else {}
+    odd = {
+        name: wanted
+        for name, wanted in facts.tested.items()
+        if name.startswith("nvidia-") and versions.get(name) not in {None, wanted}
+    }
+    if not odd:
+        return []
+    seen = ", ".join(f"{name} {versions[name]} (tried: {wanted})" for name, wanted in odd.items())
+    fix = install(facts, *(f"{name}=={wanted}" for name, wanted in odd.items()))
+    return [finding(facts, check, "libs-untested", severity(facts), seen, fix=fix)]
+
+
+def _sources(found: tuple[Library, ...]) -> str:
+    if not found:
+        return "which CUDA libraries are there is not known"
+    places = {"wheel": "from packages", "torch": "from torch", "system": "from the system", "missing": "missing"}
+    grouped = {where: [one.name for one in found if one.source == source] for source, where in places.items()}
+    return "; ".join(f"{where}: {', '.join(names)}" for where, names in grouped.items() if names)
+
+
+def session(facts: Facts) -> list[Finding]:
+    """Judge the session that asked for the GPU: whether it got it, and whether it computes there."""
+    check = "runtime:session"
+    loaded = facts.loaded
+    if loaded is None:
+        return missing(facts, check, "loaded")
+    if loaded.session is None:
+        why = "the installed build has no CUDA provider" if loaded.error is None else "ONNX Runtime does not load"
+        return skipped(facts, check, why) if loaded.error or loaded.stage else [finding(facts, check, "ok", OK, why)]
+    if loaded.session[:1] == (CPU,) or not loaded.session:
+        return [_refused(facts, check, loaded)]
+    if loaded.run_error is not None:
+        return [_run_failed(facts, check, loaded.run_error)]
+    if what_embeddings_run_on(facts) == "gpu" or facts.device_asked is None:
+        return [finding(facts, check, "ok-gpu", OK, f"a session computes on {loaded.session[0]}")]
+    status = OK if facts.device_asked == "cpu" else WARNING
+    seen = f"a session computes on {loaded.session[0]}, and embeddings do not ask for it"
+    if status == WARNING and facts.plan is not None:
+        seen += f": {facts.plan.reason}"
+    fix = "`imprint config set model.device gpu`, then " + setup(facts) if status == OK else setup(facts)
+    return [finding(facts, check, "provider-not-requested", status, seen, fix=fix)]
+
+
+def _refused(facts: Facts, check: str, loaded: Loaded) -> Finding:
+    status = facts.machine.nvidia.status if facts.machine is not None else None
+    if _missing_library(facts, loaded) is not None:
+        return skipped(facts, check, "a library is missing, see runtime:libraries")[0]
+    if status in {"none", "driver-missing"} and not _in_container(facts):
+        asked = facts.device_asked in {"gpu", "auto"}
+        seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, and there is no usable GPU"
+        return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen, fix=setup(facts))
+    if status != "ok":
+        return skipped(facts, check, "the driver is not usable, see gpu:driver")[0]
+    seen = f"a session that asked for the GPU runs on the CPU: {_last_error(loaded)}"
+    return finding(facts, check, "provider-failed", severity(facts), seen)
+
+
+def _in_container(facts: Facts) -> bool:
+    return bool(facts.machine is not None and facts.machine.platform.container and facts.device_asked == "gpu")
+
+
+def _last_error(loaded: Loaded) -> str:
+    text = re.sub(r"\x1b\[[0-9;]*m", "", loaded.run_error or loaded.talk)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = next((line for line in lines if re.search(r"error|fail", line, re.IGNORECASE)), lines[0] if lines else "")
+    return told[:300] or "no reason was given"
+
+
+def _run_failed(facts: Facts, check: str, error: str) -> Finding:
+    status = severity(facts)
+    if not _NO_KERNEL.search(error):
+        return finding(facts, check, "gpu-run-failed", status, f"running on the GPU fails: {error.strip()[:300]}")
+    gpus = facts.machine.nvidia.gpus if facts.machine is not None else None
+    card = next(iter(gpus or ()), None)
+    name = f"{card.name or 'the GPU'} ({card.compute_capability or 'capability unknown'})" if card else "this GPU"
+    has = _capabilities(facts)
+    seen = f"the build has no code for {name}{f', only for {has}' if has else ''}"
+    fix = f"{setup(facts, '--device', 'auto')} plans a build that has code for it, else the CPU"
+    if has:
+        fix += f"; the installed build runs on {has}"
+    return finding(facts, check, "no-kernel-for-gpu", ERROR if status != OK else OK, seen, fix=fix)
+
+
+def _capabilities(facts: Facts) -> str:
+    wheel = facts.wheel
+    if wheel is None:
+        return ""
+    native = [f"{dotted(one.capability)}{'a' if one.exact else ''}" for one in wheel.native]
+    ptx = [f"{dotted(one.capability)} and later through PTX" for one in wheel.ptx]
+    return ", ".join([*native, *ptx])
+
+
+def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer, the gravest first
+    """Judge the last recorded check and whether it still counts."""
+    check = "runtime:proof"
+    found = facts.proof
+    if facts.provisioned is False:
+        return skipped(facts, check, "no runtime is set up")
+    planned = facts.plan is not None and facts.plan.device is not None and facts.plan.build == facts.installed_build
+    if found is None:
+        if planned and facts.venv is None:
+            return [
+                finding(facts, check, "not-proved", WARNING, "no check of the installed GPU build is recorded here")
+            ]
+        return [finding(facts, check, "ok", OK, "no check is recorded, and none is needed")]
+    when = f"on {found.time}" if found.time else "at an unknown time"
+    if found.changed:
+        changed = ", ".join(name.replace("_", " ") for name in found.changed)
+        seen = f"the last check was made {when}; since then changed: {changed}"
+        status = WARNING if planned else OK
+        return [finding(facts, check, "check-stale", status, seen, fix=check_command(facts))]
+    if found.result != "ok":
+        seen = f"the check {when} failed{f' ({found.kind})' if found.kind else ''}"
+        if not found.on_gpu:
+            return [finding(facts, check, "check-failed", ERROR, seen, fix=setup(facts, "--repair"))]
+        status = WARNING if gpu_wanted(facts) else OK
+        return [finding(facts, check, "check-failed", status, seen, fix=setup(facts, "--retry-gpu"))]
+    return [finding(facts, check, "ok", OK, f"the check {when} passed")]

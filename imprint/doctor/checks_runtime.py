@@ -1,0 +1,148 @@
+"""Checks of ONNX Runtime itself: how many builds there are, and what loads when it is loaded. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from imprint.doctor.facts import Facts, Loaded
+from imprint.doctor.findings import ERROR, OK, WARNING, Finding
+from imprint.doctor.judging import (
+    finding,
+    gpu_wanted,
+    install,
+    missing,
+    repair,
+    setup,
+    skipped,
+    starts,
+    what_embeddings_run_on,
+)
+
+_NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
+_NUMPY = re.compile(r"_ARRAY_API not found|numpy\.core\.multiarray failed|compiled using NumPy 1|numpy\.dtype size")
+_OLD_VC = re.compile(r"WinError 1114|DLL load failed while importing \w+: .*initialization routine failed")
+_PACKAGES = {"google": "protobuf", "google.protobuf": "protobuf"}
+"""Modules whose package has another name."""
+
+
+def duplicates(facts: Facts) -> list[Finding]:
+    """Judge how many builds of ONNX Runtime share the target."""
+    check = "runtime:duplicates"
+    if facts.runtimes is None:
+        return missing(facts, check, "runtimes")
+    builds = facts.runtimes.builds
+    if len(builds) > 1:
+        return [_several(facts, check, builds)]
+    if builds:
+        return [finding(facts, check, "ok", OK, f"{builds[0]} is the only ONNX Runtime in the target")]
+    if facts.loaded is not None and facts.loaded.version is not None:
+        seen = f"ONNX Runtime {facts.loaded.version} comes from outside the environment, {facts.loaded.file}"
+        return [finding(facts, check, "ok", OK, seen)]
+    code = "not-installed" if facts.venv is not None else "install-incomplete"
+    seen = f"no ONNX Runtime is installed in {facts.venv or 'the target'}"
+    fix = setup(facts) if facts.venv is not None else repair(facts)
+    return [finding(facts, check, code, ERROR, seen, fix=fix, runs_on="none")]
+
+
+def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
+    runs_on = what_embeddings_run_on(facts)
+    # What works today breaks at the next change; what runs elsewhere than it should is broken now.
+    status = WARNING if runs_on == ("gpu" if gpu_wanted(facts) else "cpu") else ERROR
+    seen = f"installed together: {', '.join(builds)}"
+    if facts.loaded is not None and facts.loaded.package is not None:
+        seen += f"; what loads is {facts.loaded.package} {facts.loaded.version or ''}".rstrip()
+    if facts.runtimes is not None and facts.runtimes.requirers:
+        seen += f"; asked for by {', '.join(facts.runtimes.requirers)}"
+    fix = f"{repair(facts)} removes them all and installs only the planned one"
+    return finding(facts, check, "duplicate-runtimes", status, seen, fix=fix)
+
+
+def loads(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each way to fail, the earliest first
+    """Judge what really loads, whatever the metadata says."""
+    check = "runtime:loads"
+    loaded = facts.loaded
+    if loaded is None:
+        return missing(facts, check, "loaded")
+    if not starts(facts) and facts.interpreter is not None:
+        return skipped(facts, check, "the target's interpreter does not start")
+    if loaded.ended is not None and loaded.stage is not None:
+        return [_ended(facts, check, loaded)]
+    if loaded.error is not None:
+        return _import_failed(facts, check, loaded)
+    if not loaded.has_session:
+        seen = f"`import onnxruntime` gives an empty module without InferenceSession ({loaded.file or 'no file'})"
+        return [finding(facts, check, "runtime-hollow", ERROR, seen, fix=repair(facts))]
+    if loaded.cpu_error is not None:
+        return [_cpu_failed(facts, check, loaded)]
+    return [_mismatch(facts, check, loaded) or finding(facts, check, "ok", OK, f"{_named(loaded)} loads")]
+
+
+def _named(loaded: Loaded) -> str:
+    cuda = f" (CUDA {loaded.cuda})" if loaded.cuda else ""
+    return f"{loaded.package or 'ONNX Runtime'} {loaded.version or 'of unknown version'}{cuda}"
+
+
+def _ended(facts: Facts, check: str, loaded: Loaded) -> Finding:
+    doing = {
+        "import": "importing ONNX Runtime",
+        "cpu": "making a session on the CPU",
+        "gpu": "making a session on the GPU",
+        "libraries": "looking for libraries",
+    }.get(loaded.stage or "", "loading ONNX Runtime")
+    matters = loaded.stage in {"import", "cpu"} or facts.device_asked in {"gpu", "auto"}
+    if loaded.ended == "timeout":
+        return finding(facts, check, "runtime-hangs", WARNING, f"{doing} did not end in time")
+    seen = f"{doing} ended the process: {loaded.ended}"
+    if loaded.ended in {"SIGKILL", "SIGTERM"}:
+        seen = f"{doing} was ended from outside ({loaded.ended}), perhaps for want of memory"
+        return finding(facts, check, "runtime-hangs", WARNING, seen)
+    code = "cpu-instruction-missing" if loaded.ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
+    fix = repair(facts) if code == "runtime-crashed" else None
+    return finding(facts, check, code, ERROR if matters else WARNING, seen, fix=fix)
+
+
+def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
+    error = loaded.error or ""
+    module = _NO_MODULE.search(error)
+    if module is not None and module["name"].split(".")[0] == "onnxruntime":
+        if facts.runtimes is not None and not facts.runtimes.builds:
+            return skipped(facts, check, "no ONNX Runtime is installed")
+    elif module is not None or _NUMPY.search(error):
+        return [_dependency(facts, check, module["name"] if module else "numpy", error)]
+    if _OLD_VC.search(error):
+        return [finding(facts, check, "msvc-runtime-old", ERROR, f"importing it fails: {_line(error)}")]
+    seen = f"importing it fails: {_line(error)}"
+    return [finding(facts, check, "runtime-import-failed", ERROR, seen, fix=repair(facts))]
+
+
+def _cpu_failed(facts: Facts, check: str, loaded: Loaded) -> Finding:
+    error = loaded.cpu_error or ""
+    module = _NO_MODULE.search(error)
+    if module is not None or _NUMPY.search(error):
+        return _dependency(facts, check, module["name"] if module else "numpy", error)
+    seen = f"{_named(loaded)} loads and does not compute on the CPU: {_line(error)}"
+    return finding(facts, check, "cpu-session-failed", ERROR, seen, fix=repair(facts))
+
+
+def _dependency(facts: Facts, check: str, module: str, error: str) -> Finding:
+    package = _PACKAGES.get(module, module.partition(".")[0])
+    # Ours is built from a lock, so what lacks there was lost.
+    fix = repair(facts) if facts.venv is None else install(facts, "--upgrade", package)
+    return finding(facts, check, "dependency-missing", ERROR, f"importing it fails: {_line(error)}", fix=fix)
+
+
+def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:
+    builds = facts.runtimes.builds if facts.runtimes is not None else ()
+    if len(builds) != 1 or loaded.package is None or loaded.version is None:
+        return None
+    name, _, version = builds[0].partition(" ")
+    local = version.partition("+")[0]
+    if (name, local) == (loaded.package, loaded.version.partition("+")[0]):
+        return None
+    seen = f"{builds[0]} is listed, and what loads is {_named(loaded)}"
+    return finding(facts, check, "build-mismatch", WARNING, seen, fix=repair(facts))
+
+
+def _line(text: str) -> str:
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
+    return lines[0][:300] if lines else "no reason was given"

@@ -1,0 +1,209 @@
+"""Gathers the facts about a target and the places around it, each source on its own and within a time limit.
+
+Nothing is changed. What needs configuration, plans or embedding is gathered by the operation.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from imprint.doctor.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
+from imprint.errors import ImprintError
+from imprint.paths import Home
+from imprint.planning.builds import BuildTable, Wheel
+from imprint.planning.model import Machine
+from imprint.probing.host import RealHost
+from imprint.probing.interpreter import ask_interpreter, parse_python
+from imprint.runtime import generations, inventory, space
+from imprint.runtime.inventory import Inventory, RuntimePackage, is_runtime
+from imprint.runtime.metadata import read_held
+from imprint.runtime.target import Target, interpreter_of, read_pointer
+
+_NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-caps/*", "dxg", "kfd", "dri/renderD*")
+_LINKS_LOOKED_AT = 20
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Facts under way: what each source raised, by the name of the fact."""
+
+    failures: dict[str, ImprintError] = field(default_factory=dict)
+
+    def together(self, seconds: float, **sources: Callable[[], Any]) -> dict[str, Any]:
+        """Ask sources at the same time and return what each gave within `seconds`; None for one that failed.
+
+        One that is late goes on by itself and is not waited for; its failure has the code `timed-out`.
+        """
+        given: dict[str, Any] = {}
+
+        def ask(name: str, source: Callable[[], Any]) -> None:
+            try:
+                given[name] = source()
+            except ImprintError as error:
+                self.failures[name] = error
+            except Exception as error:
+                self.failures[name] = ImprintError(f"{type(error).__name__}: {error}", code="bug")
+
+        threads = [
+            threading.Thread(target=ask, args=(name, source), name=name, daemon=True)
+            for name, source in sources.items()
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(seconds)
+            if thread.is_alive():
+                late = ImprintError(f"it did not end within {seconds:.0f} seconds", code="timed-out")
+                self.failures.setdefault(thread.name, late)
+        return {name: given.get(name) if name not in self.failures else None for name in sources}
+
+
+def environment_target(path: Path) -> Target:
+    """Return the environment that somebody named. Raises ImprintError (`not-an-environment`) where there is none."""
+    prefix = path.expanduser().absolute()
+    found = Target(prefix=prefix, python=interpreter_of(prefix), managed=False)
+    if (prefix / "pyvenv.cfg").is_file() or os.path.lexists(found.python):
+        return found
+    what = "does not exist" if not prefix.exists() else "holds no Python environment"
+    raise ImprintError(f"`{prefix}` {what}", code="not-an-environment")
+
+
+def interpreter(target: Target) -> Interpreter:
+    """Return what the target's interpreter is, by asking it."""
+    path = str(target.python)
+    folders = [found.parent.name for found in sorted(target.prefix.glob("lib/python3*/site-packages"))]
+    series = [found[1] for name in folders if (found := re.fullmatch(r"python(\d\.\d+t?)", name))]
+    try:
+        version = parse_python(ask_interpreter(RealHost(), target.python)).version
+    except ImprintError as error:
+        present = error.specific_code != "interpreter-gone"
+        return Interpreter(path, present, error=error.message, made_for=next(iter(series), None))
+    own = ".".join((version or "").split(".")[:2])
+    made_for = next((name for name in series if name.rstrip("t") == own), next(iter(series), None))
+    return Interpreter(path, present=True, version=version, made_for=made_for)
+
+
+def runtimes(target: Target, *, deep: bool) -> tuple[Runtimes, RuntimePackage | None]:
+    """Return what is installed in the target, and what the files of ONNX Runtime say they are."""
+    seen = inventory.inspect(target.prefix, deep=deep)
+    return summarise(seen, hashed=deep), seen.runtime
+
+
+def summarise(seen: Inventory, *, hashed: bool) -> Runtimes:
+    """Return what the checks need of an inventory: problems counted by distribution and kind, hollow builds named."""
+    builds = seen.runtime_distributions
+    return Runtimes(
+        builds=tuple(f"{build.name} {build.version or ''}".rstrip() for build in builds),
+        distributions=len(seen.distributions),
+        damages=_damages(seen),
+        hashed=hashed,
+        packages=str(seen.packages) if seen.packages is not None else None,
+        versions=seen.versions,
+        requirers=_requirers(seen) if len(builds) > 1 else (),
+        write_error=_write_error(seen.packages),
+        size=sum(found.size for found in seen.distributions),
+    )
+
+
+def _damages(seen: Inventory) -> tuple[Damage, ...]:
+    grouped: dict[tuple[str, str], list[str | None]] = {}
+    for problem in seen.problems:
+        grouped.setdefault((problem.distribution, problem.kind), []).append(problem.path)
+    damages = [_damage(seen.packages, name, kind, paths) for (name, kind), paths in grouped.items()]
+    unfinished = {damage.distribution for damage in damages if damage.kind == "no-installer"}
+    hollow = {
+        build.name
+        for build in seen.runtime_distributions
+        if seen.runtime in {None, RuntimePackage()} and build.name not in unfinished
+    }
+    whole = [damage for damage in damages if damage.distribution not in hollow or damage.kind == "dangling"]
+    return (*whole, *(Damage(name, "hollow") for name in sorted(hollow - {damage.distribution for damage in whole})))
+
+
+def _damage(packages: Path | None, name: str, kind: str, paths: list[str | None]) -> Damage:
+    if kind == "missing" and packages is not None:
+        looked = [packages / path for path in paths[:_LINKS_LOOKED_AT] if path is not None]
+        if looked and all(path.is_symlink() for path in looked):
+            kind = "dangling"
+    return Damage(name, kind, len(paths), paths[0])
+
+
+def _requirers(seen: Inventory) -> tuple[str, ...]:
+    """Return who asks for which build of ONNX Runtime, extras left out."""
+    names = []
+    for held in read_held(seen):
+        for line in held.requires:
+            wanted = re.match(r"[A-Za-z0-9._-]+", line)
+            if wanted and "extra ==" not in line and is_runtime(inventory.normalize(wanted[0])):
+                names.append(f"{held.name} ({inventory.normalize(wanted[0])})")
+    return tuple(names)
+
+
+def _write_error(packages: Path | None) -> str | None:
+    if packages is None or os.access(packages, os.W_OK | os.X_OK):
+        return None
+    why = "permission denied"
+    if sys.platform != "win32" and os.statvfs(packages).f_flag & os.ST_RDONLY:
+        why = "read-only file system"
+    return f"{packages} cannot be written ({why})"
+
+
+def wheel_of(name: str | None, version: str | None, machine: Machine | None, builds: BuildTable) -> Wheel | None:
+    """Return the entry of our table for an installed build on this platform, None where it has none."""
+    build = builds.find(name) if name is not None else None
+    if build is None or machine is None:
+        return None
+    place = (machine.platform.os, machine.platform.arch, version)
+    return next((wheel for wheel in build.wheels if (wheel.os, wheel.arch, wheel.version) == place), None)
+
+
+def nodes() -> Nodes:
+    """Return the device nodes of GPUs, and those that this process may not open. Nothing is opened."""
+    root = Path("/dev")
+    present = [str(path) for pattern in _NODES for path in sorted(root.glob(pattern))]
+    return Nodes(tuple(present), tuple(path for path in present if not os.access(path, os.R_OK | os.W_OK)))
+
+
+def home_error(root: Path) -> str | None:
+    """Return why nothing can be written where Imprint keeps its files, None when it can."""
+    place = _nearest(root)
+    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+        return None
+    return f"{root} cannot be written" if place == root else f"{root} cannot be made: {place} cannot be written"
+
+
+def disk(home: Home, needed: int | None) -> Disk | None:
+    """Return the free space where the home lies or will lie."""
+    place = _nearest(home.root)
+    free = space.free_at(place)
+    return Disk(free, needed, str(place)) if free is not None else None
+
+
+def unused(home: Home) -> Unused:
+    """Return the bytes in the home that nothing needs. Walks the old generations and the cache."""
+    pointer = read_pointer(home, None) if home.current.exists() else None
+    kept = {pointer.generation, pointer.previous} if pointer is not None else set()
+    old = [folder for folder in generations.folders(home) if folder.name not in kept]
+    others = tuple(folder for folder in generations.folders(home) if folder.name in kept)
+    in_generations = sum(space.added_by(folder, others) for folder in old)
+    # A file with a second link is in some runtime; one without is the cache's alone.
+    in_cache = sum(found.st_size for found in inventory.tree_files(home.cache) if found.st_nlink == 1)
+    return Unused(in_generations, 0 if copies(home) else in_cache, str(home.cache))
+
+
+def copies(home: Home) -> bool:
+    """Return whether the cache and the runtimes lie on different file systems."""
+    return _nearest(home.cache).stat().st_dev != _nearest(home.runtimes).stat().st_dev
+
+
+def _nearest(path: Path) -> Path:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path

@@ -1,0 +1,125 @@
+"""Tries the ONNX Runtime of a target in a child and reads what the child said.
+
+The child is another process because a broken build can crash or hang; each of these is an answer here. Nothing in the
+target is changed, not even a compiled file.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imprint.doctor.facts import Library, Loaded
+from imprint.doctor.libraries import find_missing
+from imprint.planning.model import Device
+from imprint.probing.children import run_child
+from imprint.probing.host import ChildResult
+from imprint.runtime import check_child
+from imprint.runtime.check import child_environment
+
+SECONDS = 60.0
+"""How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""
+
+CHILD = Path(__file__).with_name("probe_child.py")
+
+_OUTPUT_LIMIT = 256 * 1024
+_SHAPES: Mapping[str, Sequence[int]] = {"x": (4, 8), "scale": (8,)}
+_TALK = 2000
+
+
+def try_runtime(  # noqa: PLR0913 - all but the first three are keywords
+    python: Path,
+    environ: Mapping[str, str],
+    names: Sequence[tuple[str, bool]],
+    *,
+    device: Device | None = None,
+    gpu: bool = True,
+    deadline: float = SECONDS,
+) -> Loaded:
+    """Load and try ONNX Runtime with the interpreter `python`; never raises for what the child does.
+
+    With `gpu` a build that has the CUDA provider is asked for it, on `device` alone when one is given. `names` are
+    the libraries to find, each with whether it is required.
+    """
+    request = {
+        "model": base64.b64encode(_model()).decode(),
+        "shapes": {name: list(shape) for name, shape in _SHAPES.items()},
+        "gpu": gpu,
+        "names": [name for name, _ in names],
+    }
+    argv = [os.fspath(python), "-I", "-B", os.fspath(CHILD), json.dumps(request)]
+    environment = child_environment(environ, device)
+    return parse_probe(run_child(argv, deadline=deadline, environ=environment, limit=_OUTPUT_LIMIT), dict(names))
+
+
+def parse_probe(ended: ChildResult, required: Mapping[str, bool]) -> Loaded:
+    """Return what a child's lines and its end amount to."""
+    said: dict[str, Any] = {}
+    for line in ended.stdout.splitlines():
+        try:
+            facts = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(facts, dict):
+            said |= facts
+    how = how_it_ended(ended)
+    text = "\n".join([str(said.get("run_error") or ""), ended.stderr])
+    library, wanted_by = find_missing(text)
+    session = said.get("session")
+    return Loaded(
+        package=said.get("package"),
+        version=said.get("version"),
+        cuda=said.get("cuda"),
+        file=said.get("file"),
+        available=tuple(said.get("available") or ()),
+        has_session=bool(said.get("has_session")),
+        error=said.get("error"),
+        ended=how,
+        stage=(said.get("stage") or "import") if how is not None else None,
+        session=tuple(session) if session is not None else None,
+        run_error=said.get("run_error"),
+        cpu_error=said.get("cpu_error"),
+        missing=library,
+        wanted_by=wanted_by,
+        talk=ended.stderr.strip()[-_TALK:],
+        libraries=_libraries(said.get("libraries"), required),
+    )
+
+
+def how_it_ended(ended: ChildResult) -> str | None:
+    """Return how a child ended that did not end well: `timeout`, a signal's name, an exit code; None when it did."""
+    if ended.not_started is not None:
+        return f"not started: {ended.not_started}"
+    if ended.timed_out:
+        return "timeout"
+    code = ended.returncode
+    if not code:
+        return None
+    if code > 0:
+        return f"exit code 0x{code:08X}" if sys.platform == "win32" and code >= 0x80000000 else f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _libraries(said: Sequence[Mapping[str, Any]] | None, required: Mapping[str, bool]) -> tuple[Library, ...] | None:
+    if said is None:
+        return None
+    return tuple(
+        Library(one["name"], one["source"], one["path"], required.get(one["name"], True), bool(one["loaded"]))
+        for one in said
+    )
+
+
+def _model() -> bytes:
+    """Return a layer normalization, whose kernels are ONNX Runtime's own on every device."""
+    attributes = (check_child.int_attribute("axis", 1), check_child.float_attribute("epsilon", 1e-5))
+    operands = [(name, tuple(shape)) for name, shape in _SHAPES.items()]
+    return check_child.model("LayerNormalization", operands, ("y", _SHAPES["x"]), attributes)

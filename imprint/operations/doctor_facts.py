@@ -1,0 +1,304 @@
+"""Gathers what doctor judges: configuration, target, machine, plan, what loads, and one real embedding.
+
+Never raises and changes nothing, but to set damaged state files aside. A fact that cannot be had is None, with its
+error beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from imprint import envvars, resources
+from imprint.doctor import gathering, probe
+from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, Proof, Runtimes
+from imprint.doctor.gathering import Gathering
+from imprint.doctor.libraries import cuda_major, wanted_libraries
+from imprint.errors import ImprintError
+from imprint.operations import planning_inputs
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import Inputs
+from imprint.operations.targets import build_of
+from imprint.planning.builds import BuildTable, Wheel
+from imprint.planning.fingerprints import fingerprint_of
+from imprint.planning.model import Gpu, Machine, Verdict
+from imprint.probing.host import Host, RealHost
+from imprint.probing.survey import survey
+from imprint.runtime.inventory import RuntimePackage
+from imprint.runtime.target import Target, current_target
+from imprint.state import config, files, mutex, settings, verdicts
+from imprint.values import fields_of
+
+QUICK_SECONDS = 15.0
+"""For what only reads files. A network disk that hangs costs this much, and the other checks still answer."""
+
+MACHINE_SECONDS = 50.0
+"""For the survey: its own limits for a driver that hangs are 10 and 30 seconds."""
+
+DEEP_SECONDS = 900.0
+"""For hashing every file: 2 GB of a GPU set from a slow disk."""
+
+TRY_SECONDS = 75.0
+"""For loading ONNX Runtime and for one embedding, both of which end their children before."""
+
+TEXT = "one text to see whether embedding works"
+
+
+def gather(
+    context: Context,
+    *,
+    venv: Path | None = None,
+    deep: bool = False,
+    slow: frozenset[str] = frozenset(),
+    host: Host | None = None,
+) -> Facts:
+    """Return everything the checks judge about the managed target, or about the environment `venv`.
+
+    `slow` names those slow facts that are wanted (`unused`, `embedded`). `host` None: this machine.
+    """
+    gathered = Gathering()
+    damages: list[files.Damage] = []
+    home = context.home
+    first = gathered.together(
+        QUICK_SECONDS,
+        config=lambda: config.load(home, context.environ, context.flags),
+        target=lambda: _target(context, venv, damages),
+        verdicts=lambda: _verdicts(context, damages),
+        busy=lambda: _busy(context),
+        nodes=gathering.nodes,
+        copies=lambda: gathering.copies(home),
+        home_error=lambda: gathering.home_error(home.root),
+    )
+    target: Target | None = first["target"]
+    second = _look(gathered, host or RealHost(context.environ), target, deep=deep)
+    known = _Known(context, target, second["machine"], second["runtimes"])
+    planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
+    inputs: Inputs | None = planned["plan"]
+    third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
+    loaded, settled = third["loaded"], first["config"]
+    setting = settled.get("model.device") if settled is not None else None
+    plan = inputs.plan if inputs is not None else None
+    needed = plan.installed_bytes if plan is not None and plan.pending else None
+    fourth = gathered.together(QUICK_SECONDS, disk=lambda: gathering.disk(home, needed))
+    return Facts(
+        home=str(home.root),
+        home_error=first["home_error"],
+        asides=tuple(Aside(damage.message, damage.hint) for damage in damages),
+        environ=context.environ,
+        unknown_variables=tuple(settings.unknown_variables(context.environ)),
+        device_asked=str(setting.value) if setting is not None else None,
+        device_set=setting is not None and setting.origin != "default",
+        declared_gb=_number(context.environ.get(envvars.VRAM_GB)),
+        venv=str(target.prefix if target is not None else venv) if venv is not None else None,
+        ours=venv is None or known.receipt() is not None,
+        provisioned=None if "target" in gathered.failures else target is not None,
+        interpreter=second["interpreter"],
+        runtimes=second["runtimes"][0] if second["runtimes"] is not None else None,
+        loaded=loaded,
+        machine=second["machine"],
+        nodes=first["nodes"],
+        installed_build=known.build,
+        wheel=known.wheel,
+        tested=gathered.together(QUICK_SECONDS, tested=known.tested)["tested"] or {},
+        plan=plan,
+        proved=inputs is not None and inputs.proved,
+        proof=gathered.together(QUICK_SECONDS, proof=lambda: known.proof(inputs))["proof"],
+        interrupted=known.interrupted(),
+        busy=first["busy"],
+        model=third["model"],
+        embedded=third["embedded"],
+        disk=fourth["disk"],
+        unused=third["unused"],
+        copies=first["copies"],
+        failures=gathered.failures,
+    )
+
+
+def _target(context: Context, venv: Path | None, damages: list[files.Damage]) -> Target | None:
+    return current_target(context.home, damages) if venv is None else gathering.environment_target(venv)
+
+
+def _verdicts(context: Context, damages: list[files.Damage]) -> tuple[Verdict, ...]:
+    found, damaged = verdicts.load(context.home)
+    damages.extend(damaged)
+    return found
+
+
+def _busy(context: Context) -> str | None:
+    holder = mutex.holder(context.home)
+    return holder.describe() if holder is not None else None
+
+
+def _look(gathered: Gathering, host: Host, target: Target | None, *, deep: bool) -> dict[str, Any]:
+    """Look at machine and target at the same time; the target's interpreter may be gone, the machine is still there."""
+
+    def machine() -> Machine:
+        if target is not None and not target.managed:
+            with contextlib.suppress(ImprintError):
+                return survey(host, python=target.python)
+        return survey(host)
+
+    asked: dict[str, Callable[[], Any]] = {"machine": machine}
+    if target is not None:
+        asked["interpreter"] = lambda: gathering.interpreter(target)
+        asked["runtimes"] = lambda: gathering.runtimes(target, deep=deep)
+    looked = gathered.together(DEEP_SECONDS if deep else MACHINE_SECONDS, **asked)
+    return {"interpreter": None, "runtimes": None, **looked}
+
+
+def _try(  # noqa: PLR0913 - one call site
+    gathered: Gathering,
+    context: Context,
+    known: _Known,
+    inputs: Inputs | None,
+    first: Mapping[str, Any],
+    *,
+    slow: frozenset[str],
+    deep: bool,
+) -> dict[str, Any]:
+    """Start what takes longest: loading, one embedding, and the walk over what is unused."""
+    settled = first["config"]
+    asked: dict[str, Any] = {}
+    if known.starts:
+        asked["loaded"] = lambda: known.load(inputs)
+    if settled is not None:
+        asked["model"] = lambda: _model(context, settled.text("model.name"), deep=deep)
+    if "unused" in slow:
+        asked["unused"] = lambda: gathering.unused(context.home)
+    done: dict[str, Any] = {"loaded": None, "model": None, "unused": None, "embedded": None}
+    done |= gathered.together(TRY_SECONDS, **asked)
+    if "embedded" in slow and known.managed and known.starts and done["model"] is not None:
+        done |= gathered.together(TRY_SECONDS, embedded=lambda: _embedded(context))
+    return done
+
+
+class _Known:
+    """The target with what is installed in it, and what follows from that."""
+
+    def __init__(
+        self,
+        context: Context,
+        target: Target | None,
+        machine: Machine | None,
+        installed: tuple[Runtimes, RuntimePackage | None] | None,
+    ) -> None:
+        self._context = context
+        self._target = target
+        self._machine = machine
+        self._package = (installed[1] if installed is not None else None) or RuntimePackage()
+        self._builds: BuildTable = planning_inputs.load_builds()
+        self.build, self.version = self._installed()
+        self.managed = target is not None and target.managed
+        self.starts = target is not None and target.python.exists()
+        self.wheel: Wheel | None = gathering.wheel_of(self.build, self.version, machine, self._builds)
+
+    def _installed(self) -> tuple[str | None, str | None]:
+        if self._target is not None and self._target.managed:
+            return self._target.build, self._target.version
+        build = build_of(self._builds, self._package.package, self._package.version)
+        return build.name if build is not None else None, self._package.version
+
+    def inputs(self, damages: list[files.Damage]) -> Inputs:
+        """Return the plan for the target. Raises as planning does."""
+        target = self._target
+        if target is not None and not target.managed:
+            target = replace(target, build=self.build, version=self.version)
+        return planning_inputs.gather(self._context, target, findings=damages, machine=self._machine)
+
+    def load(self, inputs: Inputs | None) -> Loaded:
+        """Return what loads in the target."""
+        assert self._target is not None  # noqa: S101 - only a target that starts is loaded
+        machine = self._machine or Machine()
+        major = cuda_major(Loaded(cuda=self._package.cuda), self.wheel)
+        return probe.try_runtime(
+            self._target.python,
+            self._context.environ,
+            wanted_libraries(self.wheel, major, machine.platform.os),
+            device=inputs.plan.device if inputs is not None else None,
+            # A driver that hung once would hang the session too.
+            gpu=machine.nvidia.status != "timeout",
+        )
+
+    def tested(self) -> Mapping[str, str]:
+        """Return what the lock of the installed build pins."""
+        if self.wheel is None or not self.wheel.links:
+            return {}
+        from imprint.runtime.pins import read_lock
+
+        return {pin.name: pin.version for pin in read_lock(resources.lock_path(self.wheel.lock))}
+
+    def proof(self, inputs: Inputs | None) -> Proof | None:
+        """Return the newest recorded check of what is installed, and what changed since."""
+        if inputs is None or self._target is None:
+            return None
+        recorded = [verdict for verdict in inputs.verdicts if verdict.build == self.build]
+        failed = [verdict for verdict in inputs.verdicts if inputs.plan.code == "check-failed"]
+        chosen = max(recorded or failed, key=lambda verdict: verdict.time or "", default=None)
+        if chosen is not None:
+            return self._proof(chosen, inputs)
+        check = self._target.manifest.check if self._target.manifest is not None else None
+        if check is None or check.get("provider") == "CUDAExecutionProvider":
+            return None
+        return Proof("ok" if check.get("outcome") == "ok" else "failed", check.get("time"), check.get("kind"))
+
+    def _proof(self, verdict: Verdict, inputs: Inputs) -> Proof:
+        device = inputs.plan.device
+        gpus = inputs.machine.nvidia.gpus or ()
+        gpu = next((one for one in gpus if device is None or one.uuid == device.uuid), Gpu())
+        here = fingerprint_of(verdict.build, gpu, inputs.machine, inputs.builds)
+        changed = tuple(
+            name for name in fields_of(type(here)) if getattr(here, name) != getattr(verdict.fingerprint, name)
+        )
+        return Proof(verdict.result, verdict.time, verdict.kind, changed, on_gpu=True)
+
+    def receipt(self) -> object | None:
+        """Return what our last run left in somebody's own environment, None when there was none."""
+        if self._target is None or self._target.managed:
+            return None
+        from imprint.runtime.inplace import read_receipt
+
+        return read_receipt(self._context.home, self._target.prefix)
+
+    def interrupted(self) -> bool:
+        """Whether a change of somebody's own environment did not end."""
+        if self._target is None or self._target.managed:
+            return False
+        from imprint.runtime.inplace import is_interrupted
+
+        return is_interrupted(self._context.home, self._target.prefix)
+
+
+def _model(context: Context, name: str, *, deep: bool) -> str:
+    from imprint.embedding.models import flaws, load_catalogue, model_files
+
+    model_files(context.home, name)
+    wrong = flaws(context.home, load_catalogue().model(name), deep=True) if deep else []
+    if wrong:
+        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="`imprint setup`", code="model-damaged")
+    return name
+
+
+def _embedded(context: Context) -> Embedded:
+    from imprint.operations.embed import EmbedOptions, embed
+
+    started = time.monotonic()
+    done = embed(
+        context,
+        EmbedOptions(texts=(TEXT,), format="text"),
+        lambda _: None,
+        stdin=io.BytesIO,
+        stdout=io.BytesIO(),
+    )
+    return Embedded(str(done.data["provider"]), int(done.data["dims"]), round(time.monotonic() - started, 2))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None
