@@ -7,6 +7,7 @@ from collections.abc import Callable
 NAMES = (
     "mutex-held",
     "swept",
+    "noted",
     "environment-created",
     "installed",
     "verified",
@@ -15,6 +16,9 @@ NAMES = (
     "pointer-flipped",
     "recorded",
     "model-installed",
+    "prune-noted",
+    "prune-removed",
+    "prune-cleaned",
     "pruned",
 )
 """Every point of `imprint setup` in the managed target, in order; `recorded` is reached with a GPU only."""

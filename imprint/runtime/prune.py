@@ -15,6 +15,7 @@ from pathlib import Path
 from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
+from imprint.runtime.checkpoint import reached
 from imprint.runtime.deferred import Deferred, Waiting
 from imprint.runtime.target import Manifest, Pointer
 from imprint.runtime.uv import Uv
@@ -61,9 +62,12 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     if unused:
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
         deferred.write(home, Waiting((), unused))
+    reached("prune-noted")
     removed, left = _remove(going)
+    reached("prune-removed")
     unused -= _used(home)
     waiting = _clean(uv, unused)
+    reached("prune-cleaned")
     deferred.write(home, Waiting(left, frozenset(waiting)))
     after = space.free_at(home.root)
     freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0

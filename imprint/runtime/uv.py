@@ -6,11 +6,9 @@ with the allowed names only, hashes required, wheels only. What to install where
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -21,8 +19,7 @@ from pathlib import Path
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
-from imprint.runtime.interrupts import deferred
-from imprint.state.files import raise_for_write
+from imprint.runtime.watch import Watch, run_installer
 
 OLDEST = (0, 11)
 """uv releases before this one were not tried with our locks and arguments; an older one on PATH is not used."""
@@ -43,7 +40,6 @@ Besides, `UV_DEFAULT_INDEX` is the mirror of whoever sets it; `--index-url` beat
 
 MIRROR = "UV_DEFAULT_INDEX"
 
-_POLL_SECONDS = 0.4
 _LOCK_SECONDS = 60
 _CLEAN_SECONDS = 15
 """How long another uv is waited for; the cache is not worth a long wait."""
@@ -102,7 +98,9 @@ class Uv:
             return False
         if needed is not None:
             space.require(needed, self.home.root)
-        self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, on_bytes)
+        place = folder if folder is not None else python.parent.parent
+        watch = Watch((self.home.cache, place), _names_in(locks), needed, on_bytes)
+        self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, watch)
         return True
 
     def clean(self, names: Sequence[str]) -> None:
@@ -117,13 +115,13 @@ class Uv:
         self,
         arguments: Sequence[str],
         needed: int | None = None,
-        on_bytes: Callable[[int], None] | None = None,
+        watch: Watch | None = None,
         *,
         lock_seconds: int = _LOCK_SECONDS,
     ) -> None:
         environ = environment(self.home, self.environ, self.sources) | {"UV_LOCK_TIMEOUT": str(lock_seconds)}
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
-        returncode, text = _run(argv, environ, self.home, on_bytes)
+        returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:
             raise classify(returncode, text, where=self.home.root, needed=needed)
 
@@ -165,6 +163,11 @@ def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dic
     if mirror:
         passed[MIRROR] = mirror
     return passed
+
+
+def _names_in(locks: Sequence[Path]) -> tuple[str, ...]:
+    lines = [line for lock in locks for line in lock.read_text("utf-8").splitlines()]
+    return tuple(sorted({line.partition("==")[0] for line in lines if "==" in line and line[:1].isalnum()}))
 
 
 def venv_arguments(prefix: Path, python: Path) -> list[str]:
@@ -251,56 +254,6 @@ def _hashes(text: str) -> str:
     else:
         wanted = names[0] if names else "another hash"
     return f"expected {wanted}, got {computed[1] if computed else 'something else'}"
-
-
-def _run(
-    argv: list[str], environ: Mapping[str, str], home: Home, on_bytes: Callable[[int], None] | None
-) -> tuple[int, str]:
-    process = None
-    try:
-        with deferred():
-            process = _start(argv, environ, home)
-        before = space.used_by(home.cache) if on_bytes is not None else 0
-        while True:
-            try:
-                _, stderr = process.communicate(timeout=_POLL_SECONDS if on_bytes is not None else None)
-            except subprocess.TimeoutExpired:
-                if on_bytes is not None:
-                    on_bytes(max(0, space.used_by(home.cache) - before))
-            else:
-                return process.returncode, stderr.decode("utf-8", "replace")
-    except BaseException:
-        # An interrupt, or a listener that failed: no child of ours may go on changing things.
-        if process is not None:
-            _end(process)
-        raise
-
-
-def _start(argv: list[str], environ: Mapping[str, str], home: Home) -> subprocess.Popen[bytes]:
-    try:
-        home.cache.mkdir(parents=True, exist_ok=True)
-        return subprocess.Popen(
-            argv,
-            cwd=home.root,
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=sys.platform != "win32",
-        )
-    except OSError as error:
-        raise_for_write(home.cache, error)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stderr is not None:
-        process.stderr.close()
 
 
 def _version_of(executable: Path) -> str | None:
