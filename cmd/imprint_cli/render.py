@@ -99,7 +99,21 @@ def render_check(data: Data) -> str:
         detail = step.get("error") or step.get("detail") or ""
         outcome = step.get("outcome") or ("ok" if step.get("ok") else "failed")
         lines.append(f"  {name}: {outcome}" + (f" ({detail})" if detail else ""))
+    if data.get("placement"):
+        lines += _placement(data["placement"])
     return "\n".join(lines)
+
+
+def _placement(data: Data) -> list[str]:
+    lines = [f"placement of {data['model']}:" + (f" does not run: {data['error']}" if data["error"] else "")]
+    for name, share in data["providers"].items():
+        nodes, time = share["share_of_nodes"] or 0, share["share_of_time"] or 0
+        lines.append(f"  {name}: {share['nodes']} nodes ({nodes:.0%}), {time:.0%} of the time")
+    if len(data["providers"]) > 1 or not data["runs"]:
+        for row in data["on_cpu"]:
+            normal = "normal" if row["normal"] else "not normal"
+            lines.append(f"  {row['op']} on the CPU, {row['nodes']} nodes: {normal}, {row['reason']}")
+    return lines
 
 
 def render_keys(data: Data, *, origins: bool = False) -> str:

@@ -23,10 +23,11 @@ from typing import IO, Any, Self
 
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
+from imprint.probing.libraries import without_stubs
 
 BOOT = (
     "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
-    " sys.modules['worker'] = package; from worker.main import main; main()"
+    " sys.modules['worker'] = package; from worker.{program} import main; main()"
 )
 """Starts the worker as a package of its own, so that the target sees nothing else of the tool's environment."""
 
@@ -277,8 +278,11 @@ class _Feeder:
             self.waits_for_source = False
 
 
-def worker_arguments(settings: Settings) -> list[str]:
-    """Return the command line of a worker: the target's interpreter, isolated, with our settings as one argument."""
+def worker_arguments(settings: Settings, program: str = "main") -> list[str]:
+    """Return the command line of a worker: the target's interpreter, isolated, with our settings as one argument.
+
+    `program` is the module of the worker's package that runs.
+    """
     told = {
         "model": os.fspath(settings.model),
         "tokenizer": os.fspath(settings.tokenizer),
@@ -290,12 +294,16 @@ def worker_arguments(settings: Settings) -> list[str]:
         "batch_tokens": settings.batch_tokens,
         "gpu_batch_tokens": settings.gpu_batch_tokens,
     }
-    return [os.fspath(settings.python), "-I", "-c", BOOT, os.fspath(settings.worker), json.dumps(told)]
+    boot = BOOT.format(program=program)
+    return [os.fspath(settings.python), "-I", "-B", "-c", boot, os.fspath(settings.worker), json.dumps(told)]
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
     """Return the environment of a worker: ours, one thread for each library, and the planned GPU alone."""
     environ = dict(settings.environ)
+    if "LD_LIBRARY_PATH" in environ:
+        # A toolkit's stub of the driver would stand before the real one.
+        environ["LD_LIBRARY_PATH"] = without_stubs(environ["LD_LIBRARY_PATH"])
     environ |= {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",

@@ -3,55 +3,146 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from imprint.errors import BusyError, ImprintError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, target_of
+from imprint.operations.targets import command_for, damage_in, target_of
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
 from imprint.runtime import generations
 from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
-from imprint.state import mutex, verdicts
+from imprint.state import last_run, mutex, verdicts
 from imprint.state.files import Damage
+
+if TYPE_CHECKING:
+    from imprint.embedding.placement import Placement
 
 
 def check(
     context: Context,
     venv: Path | None = None,
     *,
+    placement: bool = False,
     prove: generations.Check = run_check,
     wait_seconds: float = mutex.DEFAULT_WAIT,
 ) -> Result:
     """Run the check in the managed target, or in the environment `venv`, and return what it proved.
 
-    Anything but ok is an error of the result.
-
-    A GPU counts when the plan names one and its build is what is installed; else the check runs on the CPU. Waits at
-    most `wait_seconds` for the mutex to record the answer; when it stays busy that is a warning. Raises ImprintError
-    (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
+    Anything but ok is an error of the result. A GPU counts when the plan names one and its build is what is installed,
+    whatever an earlier check found; else the check runs on the CPU. With `placement` the configured model runs too, and
+    says where. Waits at most `wait_seconds` for the mutex to record the answer; when it stays busy that is a warning.
+    Raises ImprintError (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
     """
     findings: list[Damage] = []
     target = target_of(context, venv, findings)
     if target is None or (venv is not None and target.version is None):
         where = "yet" if venv is None else f"in `{venv}`"
         raise ImprintError(f"nothing is installed {where}", hint=f"run `{command_for(target)}`", code="not-installed")
-    inputs = gather(context, target, findings=findings)
+    inputs = gather(context, target, findings=findings, ignore_failed=True)
     device = inputs.plan.device if inputs.plan.build == target.build else None
-    warnings = []
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)
-        try:
-            with mutex.hold(context.home, wait_seconds, command="imprint check"):
-                findings.extend(record(context, target, inputs, result))
-        except BusyError as error:
-            warnings.append(Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint))
-    errors = () if result.ok else (failure_of(result),)
-    return Result(result.to_json(), warnings=(*remarks_of(findings), *warnings), errors=errors)
+        recorded, warnings = _record(context, target, inputs, result, wait_seconds, findings)
+        placed = _place(context, target, device) if placement else None
+    errors = [] if result.ok else [failure_of(result)]
+    if isinstance(placed, Remark):
+        errors.append(placed)
+    elif placed is not None:
+        more, worse = _about_placement(placed, result)
+        warnings += more
+        errors += worse
+    data: dict[str, Any] = result.to_json() | {"recorded": recorded}
+    if placed is not None and not isinstance(placed, Remark):
+        data["placement"] = placed.to_json()
+    return Result(data, warnings=(*remarks_of(findings), *warnings), errors=tuple(errors))
+
+
+def _record(  # noqa: PLR0913, PLR0917 - one call site
+    context: Context,
+    target: Target,
+    inputs: Inputs,
+    result: CheckResult,
+    wait_seconds: float,
+    findings: list[Damage],
+) -> tuple[bool, list[Remark]]:
+    """Record the answer where it says something about the build on this device; return whether it was recorded."""
+    if result.outcome == "inconclusive":
+        return False, []
+    if result.device is not None and not result.ok and (why := _says_nothing_of_the_gpu(context, target, result)):
+        return False, [Remark("not-recorded", f"the GPU is not held to have failed: {why}", _mend(target))]
+    try:
+        with mutex.hold(context.home, wait_seconds, command="imprint check"):
+            findings.extend(record(context, target, inputs, result))
+            if result.ok and result.device is not None:
+                last_run.forget(context.home)
+    except BusyError as error:
+        return False, [Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint)]
+    return True, []
+
+
+def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResult) -> str | None:
+    """Return why a failure is the target's own, as a fragment, None when the build failed on this GPU."""
+    damage = damage_in(context, target)
+    if damage:
+        return f"the runtime is damaged ({damage[0]})"
+    if result.wheel is not None:
+        return f"{result.library} belongs into this environment and is not usable there"
+    if result.kind in {"import-failed", "not-started"}:
+        return "the runtime does not even load"
+    return None
+
+
+def _mend(target: Target) -> str:
+    return f"run `{command_for(target)} --repair`"
+
+
+def _place(context: Context, target: Target, device: Device | None) -> Placement | Remark:
+    """Run the configured model and return where it ran, or the remark on why it cannot be tried."""
+    from imprint.embedding.client import Settings
+    from imprint.embedding.models import load_catalogue, model_files
+    from imprint.embedding.placement import measure
+    from imprint.state import config
+
+    try:
+        name = config.load(context.home, context.environ, context.flags).text("model.name")
+        model, files = load_catalogue().model(name), model_files(context.home, name)
+    except ImprintError as error:
+        return Remark.of(error)
+    settings = Settings(
+        python=target.python,
+        model=files.model,
+        tokenizer=files.tokenizer,
+        dims=model.dims,
+        device="cpu" if device is None else "gpu",
+        gpu_uuid=device.uuid if device is not None else None,
+        max_tokens=model.max_tokens,
+        environ=context.environ,
+    )
+    return measure(settings, name)
+
+
+def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remark], list[Remark]]:
+    """Return the warnings and the errors that a placement amounts to."""
+    where = name_of(result.device)
+    if placed.error is not None:
+        return [], [Remark("model-failed", f"{placed.model} does not run on {where}: {placed.error}")]
+    if not placed.runs:
+        message = f"a GPU was asked for, but {placed.model} runs on the CPU: {where} was not taken"
+        return [], [Remark("gpu-not-used", message, "the check above says why")]
+    if placed.misplaced:
+        share = placed.to_json()["providers"].get("CPUExecutionProvider", {}).get("share_of_time") or 0
+        message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
+        return [Remark("placement-on-cpu", message, "`imprint check --placement --json` has each operation")], []
+    if not result.ok and result.device is not None:
+        message = f"{placed.model} runs on {where} all the same: it needs nothing of what failed"
+        return [Remark("model-runs", message)], []
+    return [], []
 
 
 def record(context: Context, target: Target | None, inputs: Inputs, result: CheckResult) -> tuple[Damage, ...]:

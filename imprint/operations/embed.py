@@ -25,9 +25,10 @@ from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.target import Target
-from imprint.state import config
+from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.files import Damage
+from imprint.state.last_run import LastRun
 
 INPUT_FORMATS = ("lines", "jsonl")
 
@@ -95,6 +96,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     ):
         hello = worker.start()
         warnings += _announce(options, settings, place, hello, on_event)
+        _note(context, model, place, hello)
         prefix = (model.query_prefix if options.query else model.passage_prefix).encode()
         total = len(options.texts) if options.input is None else None
         done = _run(worker, (prefix + text for text in texts), output, on_event, total)
@@ -207,8 +209,16 @@ def _announce(options: EmbedOptions, settings: Config, place: _Place, hello: Hel
         warnings.append(Remark("gpu-not-used", line, "run `imprint check` to see why"))
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
         warnings.append(Remark(place.plan.code, f"a GPU was asked for, but {line}", place.plan.hint))
-    on_event(Event("info", "embed", line))
+    # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
+    on_event(Event("warning" if warnings else "info", "embed", warnings[0].message if warnings else line))
     return warnings
+
+
+def _note(context: Context, model: Model, place: _Place, hello: Hello) -> None:
+    """Write down on what the managed target's worker truly runs, for status and doctor."""
+    if place.target.generation is not None:
+        asked = "gpu" if place.on_gpu else "cpu"
+        last_run.note(context.home, LastRun(asked, hello.provider, place.target.generation, model.name))
 
 
 def _run(worker: Worker, texts: Iterator[bytes], output: Output, on_event: OnEvent, total: int | None) -> Done:

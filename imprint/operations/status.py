@@ -12,7 +12,9 @@ from imprint.operations.result import Remark, Result
 from imprint.operations.targets import command_for, damage_in, target_of
 from imprint.planning.model import Plan
 from imprint.runtime.target import Target
+from imprint.state import last_run
 from imprint.state.files import Damage
+from imprint.state.last_run import LastRun
 
 
 def status(context: Context, venv: Path | None = None) -> Result:
@@ -25,8 +27,18 @@ def status(context: Context, venv: Path | None = None) -> Result:
     target = target_of(context, venv, findings)
     inputs = gather(context, target, findings=findings)
     damage = damage_in(context, target) if target is not None else ()
-    data = status_data(inputs.plan, target, proved=inputs.proved, damage=damage)
-    return Result(data, warnings=tuple(remarks_of(findings)))
+    last = last_run.read(context.home, findings) if venv is None else None
+    data = status_data(inputs.plan, target, proved=inputs.proved, damage=damage, last=last)
+    missed = [GPU_MISSED] if data["missed_gpu"] else []
+    return Result(data, warnings=(*remarks_of(findings), *missed))
+
+
+GPU_MISSED = Remark(
+    "gpu-not-used",
+    "a GPU was asked for, and the last embedding ran on the CPU all the same",
+    "run `imprint check` to see why",
+)
+"""What `status` says beside its line while the last worker missed the GPU."""
 
 
 def remarks_of(findings: list[Damage]) -> list[Remark]:
@@ -35,12 +47,18 @@ def remarks_of(findings: list[Damage]) -> list[Remark]:
 
 
 def status_data(
-    plan: Plan, target: Target | None, *, proved: bool = True, damage: tuple[str, ...] = ()
+    plan: Plan,
+    target: Target | None,
+    *,
+    proved: bool = True,
+    damage: tuple[str, ...] = (),
+    last: LastRun | None = None,
 ) -> dict[str, Any]:
     """Return the `data` of `imprint status --json`.
 
     `plan` is what should be, `target` what is. `proved` says whether a check of the planned GPU build passed on the
-    planned GPU in these surroundings; a GPU that was not proved does not count as what embeddings run on.
+    planned GPU in these surroundings; a GPU that was not proved does not count as what embeddings run on. Neither does
+    one that the `last` worker of this target was to use and did not get.
     """
     there = target is not None and (target.managed or target.version is not None)
     pending = plan.pending or not there or bool(damage) or target is None or target.build != plan.build
@@ -53,6 +71,7 @@ def status_data(
         "reason": plan.reason,
         "since": target.since if target is not None else None,
         "pending": pending,
+        "missed_gpu": False,
         "check_deferred": target is not None and target.manifest is not None and target.manifest.check is None,
     }
     command = command_for(target)
@@ -63,6 +82,10 @@ def status_data(
         would = f"; `{command}` would install {plan.build} {plan.version}" if plan.build is not None else ""
         return {"line": f"embeddings do not run, nothing is installed{would}: {plan.reason}", **facts}
     gpu = plan.device if plan.build == target.build and proved else None
+    if gpu is not None and last is not None and last.missed_the_gpu and last.generation == target.generation:
+        line = f"embeddings ran on the CPU at {last.time} although {gpu.name or 'the GPU'} was asked for"
+        line += f" (ONNX Runtime {target.version}, {target.build}), run `imprint check`: {plan.reason}"
+        return {"line": line, **facts, "runs_on": "cpu", "missed_gpu": True}
     facts["runs_on"] = "cpu" if gpu is None else "gpu"
     facts["device"] = None if gpu is None else asdict(gpu)
     if gpu is None:

@@ -6,16 +6,14 @@ here. Recording a verdict, and what follows from one, is decided elsewhere.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from imprint.planning.model import Device
-from imprint.probing.children import run_child
 from imprint.probing.libraries import without_stubs
+from imprint.runtime.answers import ask_child
 from imprint.runtime.check_judgement import judge
 from imprint.runtime.check_result import CPU, CUDA, CheckResult, Step
 
@@ -28,8 +26,6 @@ CHECK_ID = hashlib.sha256(CHILD.read_bytes()).hexdigest()[:16]
 CPU_SECONDS = 60.0
 GPU_SECONDS = 300.0
 """Deadlines. The first session on a GPU may compile every kernel, so these are generous: a timeout proves nothing."""
-
-_OUTPUT_LIMIT = 256 * 1024
 
 
 def run_check(
@@ -45,15 +41,8 @@ def run_check(
     # -I: nothing of the surroundings (PYTHONPATH, the current folder, user site) may change what is loaded.
     # -B: an environment of somebody else's gets no compiled files from us.
     argv = [os.fspath(python), "-I", "-B", os.fspath(CHILD), provider]
-    with contextlib.ExitStack() as stack:
-        answer = None
-        # Where no file can be made the answer comes on stdout, among whatever the target prints there.
-        with contextlib.suppress(OSError):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="imprint-", ignore_cleanup_errors=True))
-            answer = Path(folder, "answer")
-            argv.append(os.fspath(answer))
-        ended = run_child(argv, deadline=seconds, environ=child_environment(environ, device), limit=_OUTPUT_LIMIT)
-        return judge(provider, device, ended, _end_of(answer))
+    ended, answer = ask_child(argv, child_environment(environ, device), seconds)
+    return judge(provider, device, ended, answer)
 
 
 def child_environment(environ: Mapping[str, str], device: Device | None) -> dict[str, str]:
@@ -72,15 +61,3 @@ def child_environment(environ: Mapping[str, str], device: Device | None) -> dict
         elif device.index is not None:
             passed["CUDA_VISIBLE_DEVICES"] = str(device.index)
     return passed
-
-
-def _end_of(path: Path | None) -> str:
-    try:
-        if path is None:
-            return ""
-        with path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _OUTPUT_LIMIT))
-            return file.read(_OUTPUT_LIMIT).decode("utf-8", "replace")
-    except OSError:
-        return ""

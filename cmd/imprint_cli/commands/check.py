@@ -1,11 +1,18 @@
 """`imprint check`."""
 
+from typing import Annotated
+
+import typer
+
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json, Venv
 
 
 def check(
     *,
+    placement: Annotated[
+        bool, typer.Option("--placement", help="Also run the configured model and say where each part of it ran.")
+    ] = False,
     venv: Venv = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
@@ -14,4 +21,4 @@ def check(
     from imprint.operations.context import Context
     from imprint_cli.render import render_check
 
-    return Answer(prove(Context.of_process(), venv), render_check)
+    return Answer(prove(Context.of_process(), venv, placement=placement), render_check)

@@ -1,0 +1,71 @@
+"""What the embedding worker truly ran on when it last started: `data/last_run.json`.
+
+Written by whoever starts a worker, without the mutex: the file is replaced whole, and the last one to start is right.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from imprint.errors import ImprintError
+from imprint.paths import Home
+from imprint.state import files
+from imprint.state.files import Damage
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """One start. `asked` is cpu or gpu; `provider` the one that the session really had; `time` ISO 8601 UTC.
+
+    `generation` names the target's generation and `model` the model that was loaded.
+    """
+
+    asked: str
+    provider: str
+    generation: str
+    model: str
+    time: str = ""
+
+    @property
+    def missed_the_gpu(self) -> bool:
+        """Whether a GPU was asked for and the model ran on the CPU."""
+        return self.asked == "gpu" and self.provider == "CPUExecutionProvider"
+
+
+def path_of(home: Home) -> Path:
+    """Return where it is written."""
+    return home.data / "last_run.json"
+
+
+def read(home: Home, findings: list[Damage] | None = None) -> LastRun | None:
+    """Return the last start; None when there was none, or when its file was damaged and set aside.
+
+    Raises StateNewerError and StateError as `files.read_json` does.
+    """
+    value = files.read_json(path_of(home), findings=findings)
+    if value is None:
+        return None
+    names = ("asked", "provider", "generation", "model", "time")
+    if not all(isinstance(value.get(name), str) for name in names):
+        files.set_aside(path_of(home), "is no record of a start", findings)
+        return None
+    return LastRun(**{name: value[name] for name in names})
+
+
+def note(home: Home, run: LastRun) -> None:
+    """Write down a start that differs from the one before; a home that cannot be written is no reason to fail."""
+    with contextlib.suppress(ImprintError):
+        before = read(home)
+        if before is not None and replace(before, time=run.time) == run:
+            return
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        files.write_json(path_of(home), {"schema": 1, **asdict(replace(run, time=stamp))})
+
+
+def forget(home: Home) -> None:
+    """Remove the record: something newer is known. The caller holds the mutex."""
+    with contextlib.suppress(OSError):
+        path_of(home).unlink(missing_ok=True)
