@@ -54,8 +54,7 @@ class Watch:
         if self.on_bytes is not None:
             self.on_bytes(grown[0])
         total, now = sum(grown), time.monotonic()
-        # Twice for files that are copied from the cache, and once more for what is being unpacked.
-        most = 3 * self.needed + 200 * 10**6 if self.needed is not None else MOST_OF_UNKNOWN
+        most = most_of(self.needed)
         if total > most:
             raise self._stopped(f"more than {space.in_units(most)} came, and no end of it")
         if total >= self.last + STALL_BYTES or total < self.last:
@@ -70,6 +69,12 @@ class Watch:
             f"packages could not be fetched ({named}): {why}",
             hint="nothing was changed; check the connection or the mirror, then run the same command again",
         )
+
+
+def most_of(needed: int | None) -> int:
+    """Return how many bytes a download may bring before it counts as endless."""
+    # Twice for files that are copied from the cache, and once more for what is being unpacked.
+    return 3 * needed + 200 * 10**6 if needed is not None else MOST_OF_UNKNOWN
 
 
 def run_installer(

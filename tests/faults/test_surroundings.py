@@ -188,11 +188,14 @@ def test_hostile_surroundings_change_nothing(place: Place, tmp_path: Path, monke
     hostile.mkdir()
     (hostile / "uv.toml").write_text('index-url = "http://127.0.0.1:9/evil"\nno-index = true\n')
     (hostile / "pyproject.toml").write_text('[tool.uv]\nindex-url = "http://127.0.0.1:9/evil"\n')
+    (hostile / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/evil\n")
     for name in ("onnxruntime.py", "numpy.py", "typing.py", "sitecustomize.py", "json.py"):
         (hostile / name).write_text("raise SystemExit('hostile')\n")
     bad = {
-        "UV_DEFAULT_INDEX": "http://127.0.0.1:9/evil",
         "UV_INDEX": "http://127.0.0.1:9/evil",
+        "UV_INDEX_URL": "http://127.0.0.1:9/evil",
+        "UV_EXTRA_INDEX_URL": "http://127.0.0.1:9/evil",
+        "UV_FIND_LINKS": str(hostile),
         "UV_NO_VERIFY_HASHES": "1",
         "UV_SYSTEM_PYTHON": "1",
         "UV_CACHE_DIR": str(hostile / "cache"),
@@ -203,6 +206,7 @@ def test_hostile_surroundings_change_nothing(place: Place, tmp_path: Path, monke
         "PYTHONHOME": str(hostile),
         "PYTHONSTARTUP": str(hostile / "json.py"),
         "PIP_INDEX_URL": "http://127.0.0.1:9/evil",
+        "PIP_CONFIG_FILE": str(hostile / "pip.conf"),
     }
     monkeypatch.chdir(hostile)
     place.context = replace(place.context, environ={**place.context.environ, **bad})
