@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import deferred
+from imprint.runtime import deferred, inventory
 from imprint.runtime.checkpoint import NAMES
 from imprint.runtime.generations import damage_of
 from imprint.runtime.target import current_target
+from imprint.runtime.uv import find_uv
 from support.place import Place
 from support.twins import Twins, loaded, make_twins
 
@@ -205,11 +206,46 @@ def _until_stopped(pid: int) -> None:
         time.sleep(0.05)
 
 
-def test_the_plain_way_would_be_caught(place: Place) -> None:
-    """The control: what uv alone leaves after a kill while it links is seen as damage, so these tests can fail."""
-    place.setup("cpu")
+@pytest.mark.timeout(600)
+def test_plain_uv_in_the_same_harness_is_caught_broken(tmp_path: Path) -> None:
+    """Control: uv alone switches a runtime, is killed, does the same again, and what is there is judged as above."""
+    twins = make_twins(tmp_path / "twins", parts=300)
+    place = Place(tmp_path / "home", twins)
+    place.setup("gpu")
     target = current_target(place.home)
     assert target is not None
-    (next(target.prefix.rglob("onnxruntime*.dist-info")) / "INSTALLER").unlink()
-    next(target.prefix.rglob("part9.py")).unlink()
-    assert damage_of(target) != ()
+    uv = find_uv(place.home, place.context.environ)
+    options = f"--quiet --python '{target.python}'"
+    switch = {}
+    for build, others in (("cpu", "onnxruntime-gpu nvidia-cublas nvidia-curand"), ("cuda13", "onnxruntime")):
+        locks = " ".join(f"-r '{twins.lock_path(name)}'" for name in (f"{build}.txt", "base.txt"))
+        install = f"install {options} --offline --require-hashes --find-links '{twins.wheels}' {locks}"
+        command = f"'{uv.executable}' --no-config pip"
+        switch[build] = f"{command} uninstall {options} {others}; {command} {install}"
+    _by_hand(place, switch["cpu"], 60)
+    began = time.monotonic()
+    _by_hand(place, switch["cuda13"], 60)
+    whole = time.monotonic() - began
+    chance = random.Random(SEED)  # noqa: S311 - as above
+    broken, tries = 0, 0
+    while broken < 2 and tries < 150:
+        build = ("cpu", "cuda13")[tries % 2]
+        tries += 1
+        _by_hand(place, switch[build], chance.uniform(0.2, 1) * whole)
+        _by_hand(place, switch[build], 60)
+        seen = inventory.inspect(target.prefix)
+        if seen.problems or len(seen.runtime_distributions) != 1 or loaded(target.python) != EXPECTED[build]:
+            broken += 1
+            _by_hand(place, f"{switch[build]} --reinstall", 60)
+    print(f"\nplain uv: {broken} of {tries} broken after the same commands again")  # noqa: T201 - as above
+    assert broken > 0
+
+
+def _by_hand(place: Place, command: str, seconds: float) -> None:
+    environ = {"PATH": os.environ["PATH"], "UV_CACHE_DIR": str(place.home.cache)}
+    process = subprocess.Popen(["sh", "-c", command], env=environ, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

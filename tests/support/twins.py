@@ -85,11 +85,12 @@ class Twins:
         return self.root / "locks" / name
 
 
-def make_twins(root: Path) -> Twins:
-    """Write the wheels and the locks below `root`."""
+def make_twins(root: Path, *, parts: int = 0) -> Twins:
+    """Write the wheels and the locks below `root`; `parts` more files in each build make linking take longer."""
     twins = Twins(root)
-    cpu = wheel(twins.wheels, "onnxruntime", VERSION, runtime_files("onnxruntime"))
-    gpu = wheel(twins.wheels, "onnxruntime-gpu", VERSION, runtime_files("onnxruntime-gpu"))
+    more = {f"onnxruntime/more/part{number}.py": f"# {number}\n" for number in range(parts)}
+    cpu = wheel(twins.wheels, "onnxruntime", VERSION, runtime_files("onnxruntime") | more)
+    gpu = wheel(twins.wheels, "onnxruntime-gpu", VERSION, runtime_files("onnxruntime-gpu") | more)
     cublas = wheel(twins.wheels, "nvidia-cublas", "13.0.2", {"nvidia/cu13/lib/libcublas.so.13": "c" * 5000})
     curand = wheel(twins.wheels, "nvidia-curand", "10.4.0", {"nvidia/cu13/lib/libcurand.so.10": "r" * 5000})
     numpy = wheel(twins.wheels, "numpy", "2.4.6", {"numpy/__init__.py": "", "numpy/core.py": "# n\n" * 100})
