@@ -7,7 +7,19 @@ import pytest
 from imprint.planning import coverage
 from imprint.planning.builds import Ptx
 from imprint.planning.fingerprints import fingerprint_of
-from imprint.planning.model import Gpu, Installed, Libc, Machine, Nvidia, Plan, Platform, Python, Request, Verdict
+from imprint.planning.model import (
+    Gpu,
+    Installed,
+    Libc,
+    Machine,
+    Nvidia,
+    OtherGpu,
+    Plan,
+    Platform,
+    Python,
+    Request,
+    Verdict,
+)
 from imprint.planning.rule import decide
 from imprint.values import replace
 from planning.conftest import TABLE
@@ -110,6 +122,35 @@ def test_the_remark_names_the_best_of_several() -> None:
     volta, larger = Gpu(1, "GPU-v", "Tesla V100", "7.0", 16384), Gpu(2, "GPU-w", "Tesla V100S", "7.0", 32768)
     (note,) = decide(AUTO, machine(volta, larger, AMPERE), TABLE, (), None).notes
     assert note.reason.startswith("Tesla V100S has more memory")
+
+
+def test_of_equal_verdicts_the_reason_does_not_depend_on_their_order() -> None:
+    seen = machine(AMPERE)
+    kinds = [failed("cuda13", AMPERE, seen, kind, time) for kind in (None, "crashed") for time in (None, "now")]
+    for one in kinds:
+        for other in kinds:
+            ways = {decide(AUTO, seen, TABLE, pair, None).reason for pair in ((one, other), (other, one))}
+            assert len(ways) == 1
+
+
+def test_a_verdict_that_contradicts_itself_counts_for_nothing() -> None:
+    seen = machine(AMPERE)
+    other = replace(failed("cuda13", AMPERE, seen), build="cuda12")
+    assert decide(AUTO, seen, TABLE, (other,), None).build == "cuda13"
+
+
+def test_nothing_is_freed_where_nothing_is_installed() -> None:
+    plan = decide(AUTO, machine(AMPERE), TABLE, (), None)
+    assert plan.pending
+    assert plan.free_bytes_after_prune == 0
+    assert (plan.download_bytes or 0) > 0
+    done = decide(AUTO, machine(AMPERE), TABLE, (), Installed("cuda13", "1.31.1"))
+    assert (done.download_bytes, done.installed_bytes, done.free_bytes_after_prune) == (0, 0, 0)
+
+
+def test_a_gpu_of_an_unknown_vendor_is_not_nvidias() -> None:
+    seen = replace(machine(), nvidia=Nvidia("none"), other_gpus=(OtherGpu(name="an odd card"),))
+    assert decide(AUTO, seen, TABLE, (), None).code == "vendor-not-nvidia"
 
 
 def test_the_lower_memory_of_a_later_build_is_no_remark() -> None:
@@ -266,7 +307,11 @@ def test_reasons_name_what_was_seen() -> None:
     )
     assert reason(Nvidia("timeout")) == "the NVIDIA driver could not be read (it did not answer in time)"
     assert reason(Nvidia()) == "the NVIDIA driver could not be read (it was not looked at)"
-    assert "none that is known" in reason(Nvidia("new word"))
+    assert reason(Nvidia("new word")) == "the NVIDIA driver could not be read (its status is none that is known here)"
+    assert reason(Nvidia("ok", gpus=(AMPERE,))) == (
+        "the NVIDIA driver could not be read (neither its version nor its CUDA version is known)"
+    )
+    assert "libcuda is newer" in reason(Nvidia("compat-unsupported"))
     assert reason(Nvidia("driver-mismatch", "550.107.02", "550.90.07")) == (
         "the libraries and the kernel module of the NVIDIA driver differ (550.107.02 and 550.90.07), as after an "
         "update without a restart"

@@ -123,6 +123,9 @@ def test_sizes_of_a_change() -> None:
     away, there = sized(100)
     assert (away.installed_bytes, away.free_bytes_after_prune) == (300, 300)
     assert (there.installed_bytes, there.free_bytes_after_prune) == (600, 0)
+    cpu = replace(TABLE.cpu, wheels=tuple(replace(wheel, installed_bytes=None) for wheel in TABLE.cpu.wheels))
+    half = replace(TABLE, builds=(*TABLE.cuda, cpu))
+    assert decide(Request("cpu"), machine(AMPERE), half, (), Installed("cuda13")).free_bytes_after_prune is None
     unknown = decide(Request("cpu"), machine(AMPERE), TABLE, (), Installed("something", "1"))
     assert unknown.free_bytes_after_prune is None
     older = decide(Request("cpu"), machine(AMPERE), TABLE, (), Installed("cuda13", "1.30.0"))
@@ -188,6 +191,28 @@ def test_what_is_not_known_is_not_in_a_fingerprint() -> None:
     assert fingerprint_of(gone, None, machine(AMPERE), TABLE).gpu_uuid is None
     assert fingerprint_of(replace(plan, build=None), None, Machine(), TABLE) == Fingerprint(check=CHECK)
     assert fingerprint_of("something", AMPERE, machine(AMPERE), TABLE).lock is None
+
+
+def test_a_gpu_that_is_given_comes_before_the_one_of_the_plan() -> None:
+    seen = machine(PASCAL, AMPERE)
+    plan = decide(Request("auto"), seen, TABLE, (), None)
+    assert fingerprint_of(plan, PASCAL, seen, TABLE).gpu_uuid == "GPU-p"
+    assert fingerprint_of("cuda13", None, seen, TABLE).gpu_uuid is None
+    assert fingerprint_of("cuda13", AMPERE, replace(seen, python=Python(None, "cp312")), TABLE).python is None
+
+
+def test_a_what_if_is_about_the_gpu_that_its_build_would_run_on() -> None:
+    large = replace(PASCAL, memory_mib=24576)
+    bare = Verdict("cuda13", "failed")
+    assert complete_verdict(bare, (), machine(large, AMPERE), TABLE).fingerprint.gpu_uuid == "GPU-a"
+    asked = Request("gpu", "1")
+    assert (
+        complete_verdict(replace(bare, build="cuda12"), (), machine(large, AMPERE), TABLE, asked).fingerprint.gpu_uuid
+        == "GPU-p"
+    )
+    away = machine(AMPERE, large, status="timeout")
+    assert complete_verdict(bare, (), away, TABLE).fingerprint.gpu_uuid == "GPU-p"
+    assert complete_verdict(bare, (), Machine(), TABLE).fingerprint.gpu_uuid is None
 
 
 def test_a_special_interpreter_is_an_environment_of_its_own() -> None:
