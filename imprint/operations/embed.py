@@ -208,7 +208,9 @@ def _announce(options: EmbedOptions, settings: Config, place: _Place, hello: Hel
             raise ImprintError(line, hint="run `imprint check` to see why", code="gpu-not-used")
         warnings.append(Remark("gpu-not-used", line, "run `imprint check` to see why"))
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
-        warnings.append(Remark(place.plan.code, f"a GPU was asked for, but {line}", place.plan.hint))
+        unproved = place.plan.device is not None
+        code, hint = ("gpu-not-proved", "run `imprint check` there") if unproved else (place.plan.code, place.plan.hint)
+        warnings.append(Remark(code, f"a GPU was asked for, but {line}", hint))
     # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
     on_event(Event("warning" if warnings else "info", "embed", warnings[0].message if warnings else line))
     return warnings

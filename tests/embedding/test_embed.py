@@ -20,6 +20,7 @@ from imprint.operations.result import Result
 from imprint.paths import Home
 from imprint.runtime.events import Event
 from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
+from imprint.state import last_run
 from imprint.state.files import write_json
 
 PLAYED = Path(__file__).with_name("played_worker")
@@ -77,6 +78,9 @@ def test_texts_become_rows_and_the_first_words_say_where(desk: Desk) -> None:
     assert rows(desk.stdout.getvalue()) == [(0, 4.0), (1, 0.0), (2, 9.0)]
     assert desk.events[0].message.startswith("embeddings run on the CPU (ONNX Runtime 1.31.1)")
     assert result.ok
+    noted = last_run.read(desk.home)
+    assert noted is not None
+    assert (noted.asked, noted.provider, noted.generation) == ("cpu", "CPUExecutionProvider", GENERATION)
     assert {name: result.data[name] for name in ("texts", "dims", "runs_on", "device", "output", "format")} == {
         "texts": 3,
         "dims": 384,
