@@ -17,13 +17,11 @@ from imprint.operations.prune import prune
 from imprint.operations.result import Result
 from imprint.operations.rollback import rollback
 from imprint.operations.status import status
-from imprint.planning.model import Device, Libc, Machine, Nvidia, Platform
-from imprint.probing.host import RealHost
-from imprint.probing.survey import survey
+from imprint.planning.model import Device, Libc, Nvidia, Platform
 from imprint.runtime import deferred, space
 from imprint.runtime.check import CPU, CUDA, CheckResult
 from imprint.runtime.target import read_pointer
-from support.place import MACHINE, Place
+from support.place import MACHINE, Place, machine_like_this
 from support.twins import VERSION, Twins, make_twins, twin_check
 
 GPU_BUILD = f"onnxruntime-gpu {VERSION} onnxruntime-gpu"
@@ -52,12 +50,6 @@ def failing_check(_python: Path, device: Device | None, _environ: Mapping[str, s
     return CheckResult("ok", None, CPU, None) if device is None else CheckResult("failed", "conv-failed", CUDA, device)
 
 
-def document() -> Machine:
-    """Return the document of a machine like this one, with a GPU."""
-    here = survey(RealHost(), hardware=False)
-    return replace(MACHINE, platform=here.platform)
-
-
 def on(place: Place, device: str) -> Place:
     """Return the place as `check` and `status` are asked about it there."""
     place.context = replace(place.context, flags={"model.device": device})
@@ -67,7 +59,7 @@ def on(place: Place, device: str) -> Place:
 def provision_for_a_gpu(place: Place) -> Result:
     place.check = lenient_check
     place.machine = replace(MACHINE, nvidia=Nvidia("none"))
-    return place.setup("gpu", machine=document())
+    return place.setup("gpu", machine=machine_like_this())
 
 
 def test_for_another_machine_the_check_is_deferred_and_said_so(place: Place) -> None:
@@ -104,7 +96,7 @@ def test_there_a_gpu_that_does_not_compute_ends_on_the_cpu(place: Place) -> None
 
 
 def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
-    place.setup("cpu", machine=document())
+    place.setup("cpu", machine=machine_like_this())
     context = on(place, "cpu").context
     assert "run `imprint check`" in status(context).data["line"]
     assert check(context, prove=lenient_check).ok
@@ -121,7 +113,7 @@ def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
     ids=["arch", "os", "libc"],
 )
 def test_a_machine_that_cannot_run_what_is_made_here_is_refused(place: Place, other: Platform) -> None:
-    wrong = replace(document(), platform=other)
+    wrong = replace(machine_like_this(), platform=other)
     with pytest.raises(UsageError):
         place.setup("gpu", machine=wrong)
     assert not place.home.runtimes.exists()

@@ -13,6 +13,8 @@ from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python
+from imprint.probing.host import RealHost
+from imprint.probing.survey import survey
 from imprint.runtime.check import CheckResult
 from imprint.runtime.events import Event
 from imprint.runtime.recipe import own_python
@@ -27,6 +29,11 @@ MACHINE = Machine(
     other_gpus=(),
     environment={},
 )
+
+
+def machine_like_this() -> Machine:
+    """Return the document of a machine like this one, with a GPU."""
+    return replace(MACHINE, platform=survey(RealHost(), hardware=False).platform)
 
 
 def no_model(*_: object, **__: object) -> None:
