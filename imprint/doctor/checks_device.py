@@ -59,7 +59,7 @@ def _pending(facts: Facts, plan: Plan) -> bool:
 
 
 def _on_cpu(facts: Facts, plan: Plan) -> Finding:
-    if facts.embedded is not None and gpu_asked_of_runtime(facts):
+    if (facts.embedded is not None or facts.missed_gpu) and gpu_asked_of_runtime(facts):
         seen = f"the worker asked for the GPU and computes on the CPU: {plan.reason}"
         return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen, fix=check_command(facts))
     if plan.device is not None:

@@ -22,10 +22,8 @@ from imprint.doctor.judging import (
 from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
+from imprint.runtime.check_causes import cause_in, plain
 
-_NO_KERNEL = re.compile(
-    r"no kernel image|NoKernelImageForDevice|CUDA failure 209\b|unsupported toolchain|CUDA failure 222\b"
-)
 _OLD_CARDS = (7, 5)
 _LAST_CUDNN = (9, 11)
 """cuDNN 9.11 dropped GPUs below 7.5 (NVIDIA's release notes, read 2026-11-29)."""
@@ -240,15 +238,18 @@ def _in_container(facts: Facts) -> bool:
 
 def _last_error(loaded: Loaded) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", loaded.run_error or loaded.talk)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if line.strip()]
     told = next((line for line in lines if re.search(r"error|fail", line, re.IGNORECASE)), lines[0] if lines else "")
-    return told[:300] or "no reason was given"
+    return plain(told) or "no reason was given"
 
 
 def _run_failed(facts: Facts, check: str, error: str) -> Finding:
     status = severity(facts)
-    if not _NO_KERNEL.search(error):
-        return finding(facts, check, "gpu-run-failed", status, f"running on the GPU fails: {error.strip()[:300]}")
+    cause = cause_in(error)
+    if cause is None or cause.kind != "no-kernel":
+        if cause is not None and cause.outcome == "inconclusive":
+            status = min(status, WARNING, key=[OK, WARNING, ERROR].index)
+        return finding(facts, check, "gpu-run-failed", status, f"running on the GPU fails: {plain(error)}")
     gpus = facts.machine.nvidia.gpus if facts.machine is not None else None
     card = next(iter(gpus or ()), None)
     name = f"{card.name or 'the GPU'} ({card.compute_capability or 'capability unknown'})" if card else "this GPU"

@@ -21,7 +21,7 @@ def state_files(facts: Facts) -> list[Finding]:
     found: list[Finding] = []
     if facts.home_error:
         found.append(finding(facts, check, "home-not-writable", ERROR, facts.home_error))
-    for name in ("verdicts", "target"):
+    for name in ("verdicts", "target", "last"):
         error = facts.failures.get(name)
         if error is not None and error.specific_code.startswith("state-"):
             code = "state-newer" if isinstance(error, StateNewerError) else "state-unreadable"

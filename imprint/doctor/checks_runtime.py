@@ -17,6 +17,7 @@ from imprint.doctor.judging import (
     starts,
     what_embeddings_run_on,
 )
+from imprint.runtime.check_causes import plain
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 _NUMPY = re.compile(r"_ARRAY_API not found|numpy\.core\.multiarray failed|compiled using NumPy 1|numpy\.dtype size")
@@ -144,5 +145,4 @@ def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:
 
 
 def _line(text: str) -> str:
-    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
-    return lines[0][:300] if lines else "no reason was given"
+    return plain(text) or "no reason was given"

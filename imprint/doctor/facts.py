@@ -168,7 +168,8 @@ class Facts:
 
     `venv` is the environment that was named, None for the managed target; `device_set` tells a device that somebody
     set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
-    it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here.
+    it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here;
+    `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
     `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
     """
 
@@ -194,6 +195,7 @@ class Facts:
     plan: Plan | None = None
     proved: bool = False
     proof: Proof | None = None
+    missed_gpu: bool = False
     interrupted: bool = False
     busy: str | None = None
     model: str | None = None

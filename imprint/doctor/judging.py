@@ -83,7 +83,7 @@ def what_embeddings_run_on(facts: Facts) -> str:
 def _by_loading(facts: Facts, loaded: Loaded) -> str:
     if loaded.error or not loaded.has_session or loaded.stage in {"import", "cpu"} or loaded.cpu_error:
         return "none"
-    if not gpu_asked_of_runtime(facts):
+    if not gpu_asked_of_runtime(facts) or facts.missed_gpu:
         return "cpu"
     if loaded.stage == "gpu" or (loaded.run_error and loaded.session and loaded.session[0] != CPU):
         return "none"

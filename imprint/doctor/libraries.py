@@ -1,6 +1,6 @@
-"""Which CUDA libraries a build asks for, which package supplies each, and where the loader says one is missing. Pure.
+"""Which CUDA libraries a build asks for, and which package supplies each. Pure.
 
-Sources: what the wheels link and load by name, and what NVIDIA's packages contain, read 2026-11-29.
+Source: what the wheels link and load by name, read 2026-11-29.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from imprint.doctor.facts import Loaded
 from imprint.planning.builds import Wheel
+from imprint.runtime.libraries import supplier_of
 
 DRIVER_LIBRARIES = frozenset({"libcuda.so.1", "nvcuda.dll"})
 """What the driver supplies, and no package does."""
@@ -23,26 +24,7 @@ _LINKED: dict[int, tuple[str, ...]] = {
 
 _ON_DEMAND: dict[int, tuple[str, ...]] = {13: ("cudnn.so.9",)}
 
-_PACKAGES: dict[str, str] = {
-    "cublas": "cublas",
-    "cublasLt": "cublas",
-    "cudart": "cuda-runtime",
-    "curand": "curand",
-    "cufft": "cufft",
-    "cudnn": "cudnn",
-    "nvrtc": "cuda-nvrtc",
-    "nvJitLink": "nvjitlink",
-    "cusparse": "cusparse",
-    "cusolver": "cusolver",
-}
-"""Family of a library -> its part of the name of NVIDIA's package."""
-
 _STEM = re.compile(r"(?:lib)?(?P<stem>[A-Za-z][A-Za-z_]*?)(?:_[a-z_]+)?(?:\.so(?:\.(?P<so>\d+))?|(?:64)?_(?P<dll>\d+))")
-_BY_PROVIDER = re.compile(
-    r"Failed to load library (?P<by>\S+) with error: (?P<name>[\w.+-]+\.so[\w.]*): cannot open shared object file"
-)
-_BY_LOADER = re.compile(r"(?P<name>[\w.+-]+\.so[\w.]*): cannot open shared object file")
-_BY_WINDOWS = re.compile(r"\"(?P<by>[^\"]+)\" which depends on \"(?P<name>[^\"]+)\" which is missing")
 
 
 def cuda_major(loaded: Loaded | None, wheel: Wheel | None) -> int | None:
@@ -91,19 +73,6 @@ def number_of(name: str) -> int | None:
 
 
 def package_of(name: str, major: int | None) -> str | None:
-    """Return the package that holds a library for a CUDA version; the names of CUDA 13 have no suffix but cuDNN's."""
-    part = _PACKAGES.get(family(name) or "")
-    if part is None:
-        return None
-    suffix = f"-cu{major}" if major is not None and (major < 13 or part == "cudnn") else ""
-    return f"nvidia-{part}{suffix}"
-
-
-def find_missing(text: str) -> tuple[str | None, str | None]:
-    """Return the library that a loader's words say is missing, and the file that needs it, as far as they do."""
-    for pattern in (_BY_PROVIDER, _BY_WINDOWS, _BY_LOADER):
-        found = pattern.search(text)
-        if found is not None:
-            by = found.groupdict().get("by")
-            return found["name"], re.split(r"[/\\]", by)[-1] if by else None
-    return None, None
+    """Return the package that holds a library for a CUDA version, None where no package does."""
+    supplier = supplier_of(name, f"{major}.0" if major is not None else None)
+    return supplier.wheel if supplier is not None else None

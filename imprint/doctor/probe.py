@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from imprint.doctor.facts import Library, Loaded
-from imprint.doctor.libraries import find_missing
 from imprint.planning.model import Device
 from imprint.probing.children import run_child
 from imprint.probing.host import ChildResult
 from imprint.runtime import check_child
 from imprint.runtime.check import child_environment
+from imprint.runtime.check_causes import broken_library
 
 SECONDS = 60.0
 """How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""
@@ -70,7 +70,8 @@ def parse_probe(ended: ChildResult, required: Mapping[str, bool]) -> Loaded:
             said |= facts
     how = how_it_ended(ended)
     text = "\n".join([str(said.get("run_error") or ""), ended.stderr])
-    library, wanted_by = find_missing(text)
+    broken = broken_library(text, "", said.get("cuda"))
+    missing = broken if broken is not None and broken.flaw is None else None
     session = said.get("session")
     return Loaded(
         package=said.get("package"),
@@ -85,8 +86,8 @@ def parse_probe(ended: ChildResult, required: Mapping[str, bool]) -> Loaded:
         session=tuple(session) if session is not None else None,
         run_error=said.get("run_error"),
         cpu_error=said.get("cpu_error"),
-        missing=library,
-        wanted_by=wanted_by,
+        missing=missing.library if missing is not None else None,
+        wanted_by=missing.wanted_by if missing is not None else None,
         talk=ended.stderr.strip()[-_TALK:],
         libraries=_libraries(said.get("libraries"), required),
     )

@@ -31,7 +31,7 @@ from imprint.probing.host import Host, RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
-from imprint.state import config, files, mutex, settings, verdicts
+from imprint.state import config, files, last_run, mutex, settings, verdicts
 from imprint.values import fields_of
 
 QUICK_SECONDS = 15.0
@@ -69,6 +69,7 @@ def gather(
         config=lambda: config.load(home, context.environ, context.flags),
         target=lambda: _target(context, venv, damages),
         verdicts=lambda: _verdicts(context, damages),
+        last=lambda: last_run.read(home, damages),
         busy=lambda: _busy(context),
         nodes=gathering.nodes,
         copies=lambda: gathering.copies(home),
@@ -108,6 +109,7 @@ def gather(
         plan=plan,
         proved=inputs is not None and inputs.proved,
         proof=gathered.together(QUICK_SECONDS, proof=lambda: known.proof(inputs))["proof"],
+        missed_gpu=known.missed(first["last"]),
         interrupted=known.interrupted(),
         busy=first["busy"],
         model=third["model"],
@@ -255,6 +257,11 @@ class _Known:
             name for name in fields_of(type(here)) if getattr(here, name) != getattr(verdict.fingerprint, name)
         )
         return Proof(verdict.result, verdict.time, verdict.kind, changed, on_gpu=True)
+
+    def missed(self, last: last_run.LastRun | None) -> bool:
+        """Whether the last worker of this very target was to use the GPU and did not get it."""
+        here = self._target.generation if self._target is not None else None
+        return last is not None and last.missed_the_gpu and last.generation == here
 
     def receipt(self) -> object | None:
         """Return what our last run left in somebody's own environment, None when there was none."""

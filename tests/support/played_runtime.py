@@ -31,7 +31,8 @@ if play.get("import"):
 def die(how):
     if how == "hang":
         time.sleep(600)
-    signal.signal(getattr(signal, how), signal.SIG_DFL)
+    if how != "SIGKILL":
+        signal.signal(getattr(signal, how), signal.SIG_DFL)
     os.kill(os.getpid(), getattr(signal, how))
 
 
@@ -39,8 +40,10 @@ def get_available_providers():
     return play["available"]
 
 
-def preload_dlls():
-    print(play.get("preloading", ""))
+if play.get("preload", True):
+    def preload_dlls():
+        print("Failed to load nothing at all")
+        play["preloaded"] = True
 
 
 class SessionOptions:
@@ -58,9 +61,15 @@ class InferenceSession:
             die(play["die_" + part])
         self.got = providers
         if part == "gpu":
+            self.got = play["session"]
+            packages = os.path.dirname(_here)
+            for need in play.get("needs", ()):
+                there = os.path.exists(os.path.join(packages, need)) and play.get("preloaded")
+                if not there and self.got[0] != "CPUExecutionProvider":
+                    self.got = ["CPUExecutionProvider"]
+                    sys.stderr.write(play["missing"].replace("LIBRARY", os.path.basename(need)))
             sys.stderr.write(play.get("talk", ""))
             sys.stderr.flush()
-            self.got = play["session"]
 
     def get_providers(self):
         return self.got
@@ -75,15 +84,16 @@ CPU = ["AzureExecutionProvider", "CPUExecutionProvider"]
 CUDA = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
 MISSING = (
     "[E:onnxruntime:Default] Failed to load library /x/capi/libonnxruntime_providers_cuda.so with error: "
-    "{library}: cannot open shared object file: No such file or directory\n"
+    "LIBRARY: cannot open shared object file: No such file or directory\n"
 )
+"""What ONNX Runtime writes when the loader does not find a library."""
 NUMPY = {"numpy/__init__.py": "def ones(shape, dtype):\n    return list(shape)\n"}
 
 
 def played_files(package: str, version: str, **play: Any) -> dict[str, str]:  # noqa: ANN401 - JSON
     """Return the files of a build that plays `play`; without anything it works, a GPU build on its GPU."""
     gpu = package == "onnxruntime-gpu"
-    script = {"available": CUDA if gpu else CPU, "session": CUDA[1:] if gpu else CPU[1:], **play}
+    script = {"available": CUDA if gpu else CPU, "session": CUDA[1:] if gpu else CPU[1:], "missing": MISSING, **play}
     files = runtime_files(package, version)
     files["onnxruntime/__init__.py"] = _INIT.format(version=version, package=package)
     files["onnxruntime/play.json"] = json.dumps(script)
@@ -119,9 +129,11 @@ def played_wheels(root: Path, more: Mapping[str, Mapping[str, Any]] | None = Non
     """
     wheels = make_wheels(root)
     scripts: dict[str, Mapping[str, Any]] = {
-        pin: {} for pin in ("onnxruntime==1.31.1", "onnxruntime==1.26.0", "onnxruntime-gpu==1.31.1")
+        "onnxruntime==1.31.1": {},
+        "onnxruntime==1.26.0": {},
+        "onnxruntime-gpu==1.31.1": {"needs": ["nvidia/cu13/lib/libcublasLt.so.13"]},
+        "onnxruntime-gpu==1.26.0": {"needs": ["nvidia/cublas/lib/libcublasLt.so.12"]},
     }
-    scripts["onnxruntime-gpu==1.26.0"] = {}
     for pin, play in {**scripts, **(more or {})}.items():
         name, _, version = pin.partition("==")
         wheels.add(name, version, played_files(name, version, **play), RUNTIME_REQUIRES)
