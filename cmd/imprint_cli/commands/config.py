@@ -27,7 +27,6 @@ def list_(
     from functools import partial
 
     from imprint.operations.config import list_keys
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_keys
 
@@ -45,7 +44,6 @@ def get(
     from functools import partial
 
     from imprint.operations.config import get_key
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_value
 
@@ -63,7 +61,6 @@ def set_(
 ) -> Answer:
     """Write one key to the configuration file and say what that changes."""
     from imprint.operations.config import set_key
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_set
 
@@ -78,7 +75,6 @@ def unset(
 ) -> Answer:
     """Remove one key from the configuration file, so that its default holds again."""
     from imprint.operations.config import unset_key
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_unset
 
@@ -92,7 +88,6 @@ def path(
 ) -> Answer:
     """Print the path of the configuration file, whether or not it exists."""
     from imprint.operations.config import config_path
-
     from imprint.operations.context import Context
     from imprint_cli.render import render_path
 
