@@ -205,6 +205,8 @@ class Provisioning:
             return before
         if whole.manifest is None:
             return whole
+        # A run that is killed after this has to be recognised by the next: what is left behind may be large.
+        deferred.note(self.context.home, distributions_of(before))
         return generations.point_to(self.context.home, whole.manifest)
 
     def _fall_back(self, plan: Plan, check: CheckResult, before: Target | None) -> _Provisioned:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.errors import ImprintError, IntegrityError, NetworkError, UsageError
+from imprint.errors import ImprintError, IntegrityError, InterruptedByUserError, NetworkError, UsageError
 from imprint.operations.check import check
 from imprint.operations.prune import prune
 from imprint.operations.result import Result
@@ -180,6 +180,29 @@ def test_a_deferred_deletion_is_recorded_and_frees_the_cache_later(
     assert not old.exists()
     assert not _cached(place, "onnxruntime-gpu")
     assert not deferred.path_of(place.home).exists()
+
+
+def test_a_run_killed_on_the_way_back_leaves_its_rest_to_the_next(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CPU build was kept and is only pointed to, so nothing is fetched that would leave a trace."""
+    place.setup("cpu")
+    place.setup("gpu")
+    gpu = place.prefix
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("imprint.runtime.prune.prune", killed)
+        with pytest.raises(InterruptedByUserError):
+            place.setup("cpu")
+    assert place.runs() == CPU_BUILD
+    assert gpu.exists()
+    monkeypatch.setattr("imprint.runtime.generations.KEEP_BELOW", 0)
+    place.setup("cpu")
+    assert not gpu.exists()
+    assert not _cached(place, "onnxruntime-gpu")
 
 
 def test_what_a_failed_run_fetched_goes_with_the_next(place: Place, tmp_path: Path) -> None:
