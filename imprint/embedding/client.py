@@ -24,6 +24,7 @@ from typing import IO, Any, Self
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
 from imprint.probing.libraries import without_stubs
+from imprint.runtime.check_causes import plain
 
 BOOT = (
     "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
@@ -328,13 +329,13 @@ def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
         "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
     }
     code = str(facts.get("code", "worker-failed"))
-    return ImprintError(f"embedding failed: {facts.get('message')}", hint=hints.get(code), code=code)
+    return ImprintError(f"embedding failed: {plain(str(facts.get('message')))}", hint=hints.get(code), code=code)
 
 
 def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
     """Return the error that a worker's end without an answer amounts to; `talk` is the end of its stderr."""
     lines = [line.strip() for line in talk.splitlines() if line.strip()]
-    last = f": {lines[-1][:300]}" if lines else ""
+    last = f": {plain(lines[-1])}" if lines else ""
     if returncode == -getattr(signal, "SIGKILL", 9):
         return ImprintError(
             "the embedding worker was killed (SIGKILL), most likely because memory ran out",

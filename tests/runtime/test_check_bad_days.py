@@ -13,6 +13,7 @@ import pytest
 
 from imprint.planning.model import Device
 from imprint.runtime.check import run_check
+from support.fake_cuda import FakeDriver, compile_driver, device_line
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the played interpreter is a shell script")
 GPU = Device(0, "GPU-1", "NVIDIA L4")
@@ -46,6 +47,11 @@ def play(tmp_path: Path) -> Path:
     python.write_text(f"#!/bin/sh\nshift\nPYTHONPATH='{path}' exec '{sys.executable}' \"$@\"\n")
     python.chmod(0o755)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
+    return compile_driver(tmp_path_factory.mktemp("driver") / "lib")
 
 
 def _package(folder: Path, name: str, body: str) -> None:
@@ -104,6 +110,22 @@ def test_the_step_that_ended_the_child_is_named(play: Path, act: str, outcome: s
     assert (result.outcome, result.kind) == (outcome, kind), result.detail
     assert words in str(result.detail)
     assert result.version in {None, "1.31.1"}
+
+
+@pytest.mark.parametrize(
+    ("free", "outcome", "kind"), [(9 << 30, "failed", "conv-failed"), (100 << 20, "inconclusive", "out-of-memory")]
+)
+def test_the_gpu_s_memory_is_told_and_a_full_one_explains_the_failure(
+    play: Path, driver: FakeDriver, free: int, outcome: str, kind: str
+) -> None:
+    _package(play, "numpy", (Path(__file__).parents[1] / "support" / "played_numpy.py").read_text())
+    _package(play, "onnxruntime", RUNTIME + "\ndef act(step): pass\n")
+    driver.play(device_line(memory=16 << 30, free=free))
+    pinned = Device(0, "GPU-00112233-4455-6677-8899-aabbccddeeff", "NVIDIA L4")
+    result = run_check(play / "python", pinned, driver.environ(), deadline=30)
+    assert result.memory is not None
+    assert result.memory["total_bytes"] - result.memory["used_before_bytes"] == free
+    assert (result.outcome, result.kind) == (outcome, kind), result.detail
 
 
 def test_a_flood_on_every_stream_hides_no_answer_and_fills_no_memory(play: Path) -> None:

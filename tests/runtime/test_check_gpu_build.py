@@ -124,6 +124,10 @@ def test_what_a_driver_answers_decides(
     result = check(build, driver.environ(), deadline=5 if "hang" in line else 60)
     assert (result.outcome, result.kind) == (outcome, kind), result.detail
     assert words in str(result.detail)
+    if kind in {"provider-failed", "busy", "out-of-memory"}:
+        used = 1 << 30
+        memory = {"total_bytes": 24 << 30, "used_before_bytes": used, "used_after_bytes": used}
+        assert result.memory == memory
 
 
 @pytest.mark.parametrize(
