@@ -6,7 +6,6 @@ here. Recording a verdict, and what follows from one, is decided elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +13,11 @@ from pathlib import Path
 from imprint.planning.model import Device
 from imprint.probing.libraries import without_stubs
 from imprint.runtime.answers import ask_child
+from imprint.runtime.check_id import CHECK_ID, CHILD
 from imprint.runtime.check_judgement import judge
 from imprint.runtime.check_result import CPU, CUDA, CheckResult, Step
 
 __all__ = ["CHECK_ID", "CHILD", "CPU", "CUDA", "CheckResult", "Step", "child_environment", "judge", "run_check"]
-
-CHILD = Path(__file__).with_name("check_child.py")
-CHECK_ID = hashlib.sha256(CHILD.read_bytes()).hexdigest()[:16]
-"""Names what the check does; a verdict counts only for the check that gave it."""
 
 CPU_SECONDS = 60.0
 GPU_SECONDS = 300.0

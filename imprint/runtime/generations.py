@@ -20,7 +20,7 @@ from imprint.errors import ImprintError, IntegrityError
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.runtime import inventory, space, target
-from imprint.runtime.check import CheckResult
+from imprint.runtime.check_result import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inventory import Inventory
