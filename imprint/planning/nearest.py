@@ -19,7 +19,8 @@ def nearest_supported(build: Build, machine: Machine) -> str:
     wheels: Sequence[Wheel] = build.wheels
     wrong: list[str] = []
     for step in platform_steps(build, machine):
-        if step.gate == ABI and PYTHON in wrong:
+        # Of another Python the standard ABI is meant, and another system brings its own C library.
+        if (step.gate == ABI and PYTHON in wrong) or (step.gate == LIBC and OS in wrong):
             continue
         left = [wheel for wheel in wheels if step.passes(wheel)]
         if not left:

@@ -348,3 +348,39 @@ def test_gpus_are_named_without_a_name_too() -> None:
     assert "GPU 0 (compute capability 8.6)" in decide(AUTO, machine(Gpu(0, None, None, "8.6")), TABLE, (), None).reason
     assert "an unnamed GPU" in decide(AUTO, machine(Gpu(None, None, None, "8.6")), TABLE, (), None).reason
     assert "capability unknown" in decide(AUTO, machine(Gpu(0)), TABLE, (), None).reason
+
+
+def test_gpus_without_code_are_all_named_once() -> None:
+    kepler, other = Gpu(0, "GPU-k", "GT 730", "3.5", 2048), Gpu(1, "GPU-o", "Tesla K80", "3.7", 11441)
+    plan = decide(AUTO, machine(kepler, replace(kepler, index=2, uuid="GPU-l"), other), TABLE, (), None)
+    assert plan.reason == (
+        "Tesla K80 (compute capability 3.7) or GT 730 (compute capability 3.5) has no code in the CUDA 13, "
+        "CUDA 13 (1.28) or CUDA 12 build"
+    )
+
+
+def test_a_gpu_that_is_not_here_is_told_from_those_that_are() -> None:
+    second = Gpu(1, None, "GTX 1060", "6.1", 6144)
+    plan = decide(Request("gpu", "GPU-z"), machine(second, AMPERE), TABLE, (), None)
+    assert plan.reason == "model.gpu_device is GPU-z, and the GPUs here are 0 (RTX 3060, GPU-a), 1 (GTX 1060)"
+
+
+def test_the_word_none_names_no_gpu() -> None:
+    plan = decide(Request("gpu", "None"), machine(Gpu(None, None, "nameless", "8.6")), TABLE, (), None)
+    assert plan.code == "gpu-not-found"
+
+
+def test_a_known_index_comes_before_an_unknown_one_and_before_the_uuid() -> None:
+    unknown, known = replace(AMPERE, index=None, uuid="GPU-0"), replace(AMPERE, index=5, uuid="GPU-1")
+    later = replace(AMPERE, index=7, uuid="GPU-00")
+    plan = decide(AUTO, machine(unknown, later, known), TABLE, (), None)
+    assert plan.device is not None
+    assert plan.device.index == 5
+
+
+def test_cuda_versions_of_other_forms() -> None:
+    assert decide(AUTO, machine(AMPERE, driver=None, cuda="13"), TABLE, (), None).build == "cuda13"
+    assert decide(AUTO, machine(AMPERE, driver=None, cuda="12.8.1"), TABLE, (), None).build == "cuda12"
+    hopper = Gpu(0, "GPU-b", "B300", "10.3")
+    assert decide(AUTO, machine(hopper, driver=None, cuda="12"), TABLE, (), None).code == "ptx-needs-newer-driver"
+    assert decide(AUTO, machine(AMPERE, driver="N/A", cuda="ERR!"), TABLE, (), None).code == "driver-unreadable"
