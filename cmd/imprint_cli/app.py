@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "bootstrap": Entry("imprint_cli.commands.setup", "bootstrap"),
     "rollback": Entry("imprint_cli.commands.setup", "rollback"),
     "prune": Entry("imprint_cli.commands.setup", "prune"),
+    "bundle": Entry("imprint_cli.commands.bundle", "bundle"),
     "plan": Entry("imprint_cli.commands.plan", "plan"),
     "machine": Entry("imprint_cli.commands.machine", "machine"),
     "devices": Entry("imprint_cli.commands.devices", "devices"),

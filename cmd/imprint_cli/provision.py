@@ -87,6 +87,15 @@ def _environment(found: Mapping[str, Any] | None) -> list[str]:
     return lines
 
 
+def render_bundle(data: Mapping[str, Any]) -> str:
+    """Render what is in the bundle, and the command to give there."""
+    return (
+        f"{data['folder']}: {data['files']} wheels ({size(data['bytes'])}) for {data['platform']}, "
+        f"Python {data['python']}: {', '.join(data['builds'])} and the model {data['model']}\n"
+        f"there: {data['next']}"
+    )
+
+
 def render_prune(data: Mapping[str, Any]) -> str:
     """Render what went, how much became free, and what waits."""
     lines = [_change(change) for change in data["changes"]]

@@ -55,6 +55,15 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """A machine as uv names it: its platform, a Python like `3.12`, and the oldest macOS to serve."""
+
+    triple: str
+    python: str
+    macos: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Uv:
     """A uv and the surroundings to run it in."""
 
@@ -103,6 +112,18 @@ class Uv:
         self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, watch)
         return True
 
+    def resolve(self, lock: Path, spot: Spot, output: Path) -> None:
+        """Write to `output`, as a pylock document, which wheels of a lock a machine takes and where they are.
+
+        Raises NetworkError, IntegrityError or ImprintError.
+        """
+        arguments = ["pip", "compile", "--quiet", "--no-deps", "--no-header", "--only-binary", ":all:"]
+        arguments += ["--format", "pylock.toml", "--python-platform", spot.triple, "--python-version", spot.python]
+        arguments += ["--python", sys.executable, "--output-file", os.fspath(output), os.fspath(lock)]
+        if self.sources.find_links is not None:
+            arguments += ["--find-links", os.fspath(self.sources.find_links)]
+        self._run([*arguments, *(["--offline"] if self.sources.offline else [])], macos=spot.macos)
+
     def clean(self, names: Sequence[str]) -> None:
         """Remove packages from our cache. Raises BusyError when another uv works with it for long."""
         self._run(["cache", "clean", *names], lock_seconds=_CLEAN_SECONDS)
@@ -118,8 +139,11 @@ class Uv:
         watch: Watch | None = None,
         *,
         lock_seconds: int = _LOCK_SECONDS,
+        macos: str | None = None,
     ) -> None:
         environ = environment(self.home, self.environ, self.sources) | {"UV_LOCK_TIMEOUT": str(lock_seconds)}
+        if macos is not None:
+            environ["MACOSX_DEPLOYMENT_TARGET"] = macos
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
         returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:

@@ -152,6 +152,13 @@ CASES: tuple[Case, ...] = (
     failure("prune", code=3, error="state-newer", files=NEWER_POINTER),
     failure("prune", "--venv", "nowhere", code=1, error="not-an-environment"),
     refusal("prune", "--wait", "long"),
+    # --- bundle
+    failure("bundle", "there", "--for", "linux-x86_64", "--index-url", "http://127.0.0.1:9/x", code=5, error="network"),
+    failure("bundle", "there", "--for", "windows-aarch64", "--python", "3.9", code=1, error="python-no-wheel"),
+    failure("bundle", "there", "--for", "linux-x86_64", code=3, error="state-unreadable", files=BROKEN_CONFIG),
+    refusal("bundle", "there"),
+    refusal("bundle", "there", "--for", "amiga-m68k"),
+    refusal("bundle", "there", "--for", "linux-x86_64", "--find-links", "nowhere"),
     # --- --venv
     failure("status", "--venv", "nowhere", code=1, error="not-an-environment"),
     failure("check", "--venv", "nowhere", code=1, error="not-an-environment"),

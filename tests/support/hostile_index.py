@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class Index:
     asked: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     port: int = 0
+    on_headers: Callable[[Message], object] = lambda _: None
 
     @property
     def url(self) -> str:
@@ -57,6 +59,7 @@ def serving(index: Index) -> Iterator[Index]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             index.asked.append(self.path)
+            index.on_headers(self.headers)
             with contextlib.suppress(OSError):
                 _answer(self, index)
 

@@ -1,0 +1,166 @@
+"""`bundle`: writes all that a machine without network needs into a folder: wheels, locks, model, the tool itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from imprint import resources
+from imprint.embedding import models
+from imprint.errors import ImprintError, UsageError
+from imprint.operations.context import Context
+from imprint.operations.plan import LONGEST, parse_python_option, read_machine
+from imprint.operations.planning_inputs import gather_what_if, load_builds
+from imprint.operations.result import Remark, Result
+from imprint.operations.setup_options import SetupOptions, sources_of
+from imprint.planning.builds import Wheel
+from imprint.planning.gates import wheel_for
+from imprint.planning.model import Machine, Platform, Python
+from imprint.planning.rule import asks_for_gpu
+from imprint.planning.wire import plan_to_json
+from imprint.runtime import bundle as collecting
+from imprint.runtime import space
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.interrupts import interruptible
+from imprint.runtime.recipe import BASE_LOCK, own_python
+from imprint.runtime.uv import Uv, find_uv
+from imprint.state import config, files
+
+PLATFORMS = re.compile(r"(?P<os>linux|windows|macos)-(?P<arch>x86_64|aarch64)")
+
+TOOL_LOCKS = ("tool.txt", "uv.txt")
+"""What the launcher's own first start needs there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleOptions:
+    """What to collect, and where to. `target` is a platform such as `linux-x86_64`, or the file of a machine document.
+
+    `python` replaces the target's Python. `lock_path` finds the locks; tests have their own.
+    """
+
+    target: str
+    folder: Path
+    python: str | None = None
+    index_url: str | None = None
+    find_links: Path | None = None
+    lock_path: Callable[[str], Path] = resources.lock_path
+    tool_locks: tuple[str, ...] = TOOL_LOCKS
+
+
+def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Result:
+    """Write the bundle and return what it holds; files that are right already are kept, so a second run resumes.
+
+    It holds what is planned for the machine and the CPU build to fall back to. A platform alone names no GPU: when one
+    is asked for, the first GPU build that exists there comes along. Raises UsageError, NetworkError, IntegrityError,
+    NoSpaceError, and ImprintError where nothing can be planned.
+    """
+    sources = sources_of(SetupOptions(find_links=options.find_links, index_url=options.index_url))
+    machine, named = _machine_of(options)
+    inputs = gather_what_if(context, machine)
+    plan = inputs.plan
+    if plan.build is None:
+        raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
+    builds = _builds(machine, plan.build, with_gpu=named and asks_for_gpu(inputs.request))
+    model = models.load_catalogue().model(config.load(context.home, context.environ, context.flags).text("model.name"))
+    names = [*options.tool_locks, BASE_LOCK, *(wheel.lock for wheel in builds.values()), model.lock]
+    python = parse_series(machine.python)
+    spot = collecting.spot_of(machine.platform, python)
+    uv = find_uv(context.home, context.environ, sources)
+    folder = options.folder.absolute()
+    with interruptible("bundle"):
+        for place in (context.home.root, folder):
+            _make(place)
+        locks = {name: options.lock_path(name) for name in dict.fromkeys(names)}
+        wanted = {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}
+        size = _fetch(wanted, folder, uv, on_event)
+        digests = {name: collecting.copy_lock(lock, folder / "locks") for name, lock in locks.items()}
+        manifest = collecting.manifest_of(wanted, digests, spot)
+        files.write_json(folder / "manifest.json", manifest)
+    data: dict[str, Any] = {
+        "folder": str(folder),
+        "plan": plan_to_json(plan),
+        "builds": list(builds),
+        "platform": spot.triple,
+        "python": spot.python,
+        "model": model.name,
+        "files": len(manifest["wheels"]),
+        "bytes": size,
+        "next": "imprint setup --offline --find-links DIR",
+    }
+    warnings: tuple[Remark, ...] = ()
+    if named and asks_for_gpu(inputs.request) and len(builds) < 2:
+        warnings = (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
+    return Result(data, warnings=warnings)
+
+
+def parse_series(python: Python) -> str:
+    """Return a Python as the installer takes it, `3.12`; a free-threaded one with its `t`."""
+    found = re.match(r"(\d+\.\d+)", python.version or "")
+    if found is None:
+        raise UsageError("the machine's Python is not known", hint="name it with `--python VERSION`")
+    free = (python.abi or "").endswith("t") or (python.version or "").endswith("t")
+    return found[1] + ("t" if free else "")
+
+
+def _machine_of(options: BundleOptions) -> tuple[Machine, bool]:
+    """Return the machine to collect for, and whether only its platform was named."""
+    found = PLATFORMS.fullmatch(options.target)
+    if found is not None:
+        machine = Machine(platform=Platform(found["os"], found["arch"]), python=Python(own_python(), None))
+    elif Path(options.target).exists():
+        machine = read_machine(options.target, lambda: b" " * LONGEST)
+    else:
+        raise UsageError(
+            f"`{options.target}` is neither a file nor a platform",
+            hint="platforms are written like linux-x86_64, linux-aarch64, windows-x86_64, macos-aarch64",
+        )
+    if options.python is not None:
+        machine = replace(machine, python=parse_python_option(options.python))
+    return machine, found is not None
+
+
+def _builds(machine: Machine, planned: str, *, with_gpu: bool) -> dict[str, Wheel]:
+    """Return the wheels of the planned build, of a GPU build where one is wanted, and of the CPU build."""
+    table = load_builds(digests=False)
+    chosen: dict[str, Wheel] = {}
+    for build in table.builds:
+        wheel = wheel_for(build, machine)
+        if not isinstance(wheel, Wheel):
+            continue
+        gpu = with_gpu and build.kind == "cuda" and not chosen
+        if gpu or build.name == planned or build == table.cpu:
+            chosen[build.name] = wheel
+    return chosen
+
+
+def _fetch(
+    wanted: dict[str, tuple[collecting.File, ...]],
+    folder: Path,
+    uv: Uv,
+    on_event: OnEvent,
+) -> int:
+    every = {file.name: file for found in wanted.values() for file in found}
+    missing = [file for file in every.values() if not (folder / file.name).is_file()]
+    total = sum(file.size or 0 for file in missing)
+    space.require(total, folder)
+    done = 0
+
+    def on_bytes(count: int) -> None:
+        nonlocal done
+        done += count
+        on_event(Event("progress", "download", "collecting wheels", done, total or None))
+
+    size = sum(collecting.fetch(file, folder, uv, on_bytes) for file in every.values())
+    on_event(Event("done", "download", f"{len(every)} wheels, {space.in_units(size)}", size, size))
+    return size
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        files.raise_for_write(folder, error)
