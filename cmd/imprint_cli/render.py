@@ -107,12 +107,12 @@ def render_check(data: Data) -> str:
 def _placement(data: Data) -> list[str]:
     lines = [f"placement of {data['model']}:" + (f" does not run: {data['error']}" if data["error"] else "")]
     for name, share in data["providers"].items():
-        nodes, time = share["share_of_nodes"] or 0, share["share_of_time"] or 0
-        lines.append(f"  {name}: {share['nodes']} nodes ({nodes:.0%}), {time:.0%} of the time")
+        time = "" if share["share_of_time"] is None else f", {share['share_of_time']:.0%} of the time"
+        lines.append(f"  {name}: {share['nodes']} nodes ({share['share_of_nodes'] or 0:.0%}){time}")
     if len(data["providers"]) > 1 or not data["runs"]:
         for row in data["on_cpu"]:
             normal = "normal" if row["normal"] else "not normal"
-            lines.append(f"  {row['op']} on the CPU, {row['nodes']} nodes: {normal}, {row['reason']}")
+            lines.append(f"  {row['op']} on the CPU, {row['nodes']} times: {normal}, {row['reason']}")
     return lines
 
 

@@ -79,8 +79,6 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
             findings.extend(record(context, target, inputs, result))
-            if result.ok and result.device is not None:
-                last_run.forget(context.home)
     except BusyError as error:
         return False, [Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint)]
     return True, []
@@ -158,6 +156,9 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
         generations.note_check(context.home, target, result)
     if result.device is None:
         return ()
+    if result.ok:
+        # What a worker missed before is no longer the newest word on this GPU.
+        last_run.forget(context.home)
     verdict = Verdict(
         build=inputs.plan.build or "",
         result="ok" if result.ok else "failed",
