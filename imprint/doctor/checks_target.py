@@ -22,7 +22,8 @@ def interpreter(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each 
     """Judge whether there is a target and its interpreter starts."""
     check = "target:interpreter"
     if facts.provisioned is False:
-        return [finding(facts, check, "not-installed", ERROR, f"no runtime is set up in {facts.home}", runs_on="none")]
+        seen = f"no runtime is set up in {facts.home}"
+        return [finding(facts, check, "not-installed", ERROR, seen, fix=setup(facts), runs_on="none")]
     error = facts.failures.get("target")
     if error is not None and error.specific_code == "not-an-environment":
         return [finding(facts, check, "not-an-environment", ERROR, error.message, fix=error.hint, runs_on="none")]
@@ -123,10 +124,11 @@ def _fix(facts: Facts, code: str, damage: Damage, concerned: bool) -> str:
     fix = repair(facts)
     if code == "metadata-damaged":
         fix += " removes what it left and installs it anew"
-    disk = facts.disk
-    needed = facts.runtimes.size if facts.runtimes is not None else None
-    if disk is not None and disk.free < max(needed or 0, LOW_SPACE):
-        return f"free at least {in_units(max(needed or 0, LOW_SPACE) - disk.free)} in {disk.where}, then {fix}"
+    runtimes = facts.runtimes
+    if runtimes is not None and runtimes.free is not None:
+        needed = max(runtimes.size or 0, LOW_SPACE)
+        if runtimes.free < needed:
+            return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then {fix}"
     return fix
 
 

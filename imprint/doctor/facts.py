@@ -55,7 +55,7 @@ class Runtimes:
 
     `builds` are the ONNX Runtime distributions (`onnxruntime-gpu 1.31.1`), `distributions` counts all, `versions` has
     them by name. `write_error` says why the folder cannot be changed. `size` is the recorded size of all (bytes);
-    `requirers` name the packages that ask for a build of ONNX Runtime.
+    `requirers` name the packages that ask for a build of ONNX Runtime; `free` are the free bytes on that disk.
     """
 
     builds: tuple[str, ...] = ()
@@ -67,6 +67,7 @@ class Runtimes:
     requirers: tuple[str, ...] = ()
     write_error: str | None = None
     size: int | None = None
+    free: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

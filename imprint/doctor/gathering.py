@@ -109,6 +109,7 @@ def summarise(seen: Inventory, *, hashed: bool) -> Runtimes:
         requirers=_requirers(seen) if len(builds) > 1 else (),
         write_error=_write_error(seen.packages),
         size=sum(found.size for found in seen.distributions),
+        free=space.free_at(seen.packages) if seen.packages is not None else None,
     )
 
 

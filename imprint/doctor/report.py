@@ -9,6 +9,9 @@ from imprint.doctor.facts import Facts
 from imprint.doctor.findings import Finding
 from imprint.doctor.judging import what_embeddings_run_on
 
+_USER = re.compile(r"((?:/home/|/Users/|\\Users\\))[^/\\\s:\"'`]+")
+"""What names a person in the path of somebody's own folder."""
+
 _UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 
 _NEAR = re.compile(r"onnxruntime|nvidia-|numpy$|protobuf$|torch$|tokenizers$")
@@ -17,10 +20,10 @@ _TOLD = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH
 
 
 def redact_text(text: str, hidden: Mapping[str, str]) -> str:
-    """Return `text` with each key of `hidden` replaced by its value, the longest first, and UUIDs shortened away."""
+    """Return `text` with each key of `hidden` replaced by its value, and without users' names and UUIDs."""
     for secret in sorted((secret for secret in hidden if secret), key=len, reverse=True):
         text = text.replace(secret, hidden[secret])
-    return _UUID.sub("<uuid>", text)
+    return _UUID.sub("<uuid>", _USER.sub(r"\1<user>", text))
 
 
 def surroundings(facts: Facts) -> list[tuple[str, str]]:

@@ -76,7 +76,7 @@ def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = No
             ("python", platform.python_version()),
             *report.surroundings(facts),
         ]
-        data["report"] = report.compose(around, findings, counted, _hidden(context))
+        data["report"] = report.compose(around, findings, counted, _hidden(context, facts.venv))
     return Result(data, errors=_verdict(findings, strict=options.strict))
 
 
@@ -103,8 +103,10 @@ def _verdict(findings: list[Finding], *, strict: bool) -> tuple[Remark, ...]:
     return (Remark("doctor", f"{what}: {', '.join(dict.fromkeys(finding.id for finding in bad))}", bad[0].fix),)
 
 
-def _hidden(context: Context) -> Mapping[str, str]:
+def _hidden(context: Context, venv: str | None) -> Mapping[str, str]:
     found = {str(context.home.root): "<home>", platform.node(): "<host>"}
+    if venv is not None:
+        found[venv] = "<environment>"
     for name in ("HOME", "USERPROFILE"):
         if len(context.environ.get(name, "")) > 1:
             found[context.environ[name]] = "<user>"

@@ -172,11 +172,9 @@ def _try(  # noqa: PLR0913 - one call site
         asked["model"] = lambda: _model(context, settled.text("model.name"), deep=deep)
     if "unused" in slow:
         asked["unused"] = lambda: gathering.unused(context.home)
-    done: dict[str, Any] = {"loaded": None, "model": None, "unused": None, "embedded": None}
-    done |= gathered.together(TRY_SECONDS, **asked)
-    if "embedded" in slow and known.managed and known.starts and done["model"] is not None:
-        done |= gathered.together(TRY_SECONDS, embedded=lambda: _embedded(context))
-    return done
+    if "embedded" in slow and known.managed and known.starts:
+        asked["embedded"] = lambda: _embedded(context)
+    return {"loaded": None, "model": None, "unused": None, "embedded": None} | gathered.together(TRY_SECONDS, **asked)
 
 
 class _Known:

@@ -108,6 +108,8 @@ CASES: tuple[Case, ...] = (
     success("doctor", "config:file", shape="doctor"),
     success("doctor", "--list", shape="doctor --list"),
     success("doctor", "--explain", "runtime-hollow", shape="doctor --explain"),
+    success("doctor", "--explain", "vendor-not-nvidia", shape="doctor --explain"),
+    failure("doctor", "--venv", "/nowhere/at/all", "--report", code=1, error="doctor", shape="doctor"),
     failure("doctor", code=1, error="doctor", shape="doctor"),
     failure("doctor", "--deep", "--report", code=1, error="doctor", shape="doctor"),
     failure("doctor", code=1, error="doctor", shape="doctor", files=BROKEN_CONFIG | NEWER_POINTER),
@@ -162,6 +164,7 @@ CASES: tuple[Case, ...] = (
     # --- --venv
     failure("status", "--venv", "nowhere", code=1, error="not-an-environment"),
     failure("check", "--venv", "nowhere", code=1, error="not-an-environment"),
+    failure("machine", "--venv", "nowhere", code=1, error="not-an-environment"),
     failure("plan", "--venv", "nowhere", code=1, error="not-an-environment"),
     refusal("plan", "--venv", "nowhere", "--machine", "-"),
     # --- embed, model

@@ -158,3 +158,6 @@ def test_a_report_hides_what_names_a_person_or_a_machine() -> None:
     assert "8d3a5c1e" not in text
     assert "s3cret" not in text
     assert "<user>/x" in text
+    assert report.redact_text("/home/joe/a:/Users/ann/b C:\\Users\\max\\c", {}) == (
+        "/home/<user>/a:/Users/<user>/b C:\\Users\\<user>\\c"
+    )

@@ -21,12 +21,20 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
     return played_twins(tmp_path_factory.mktemp("twins"))
 
 
-@pytest.fixture
-def place(tmp_path: Path, twins: Twins) -> Place:
-    """Give a home with the CPU build, set up and proved."""
-    made = Place(tmp_path / "my hömé", twins)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory, twins: Twins) -> Path:
+    """Make a home with the CPU build, set up and proved, once."""
+    made = Place(tmp_path_factory.mktemp("template") / "home", twins)
     provision(made)
-    return made
+    return made.home.root
+
+
+@pytest.fixture
+def place(tmp_path: Path, twins: Twins, template: Path) -> Place:
+    """Give a copy of that home."""
+    root = tmp_path / "my hömé"
+    shutil.copytree(template, root, symlinks=True)
+    return Place(root, twins)
 
 
 def provision(place: Place, **options: bool) -> None:

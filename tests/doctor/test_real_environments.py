@@ -1,0 +1,208 @@
+"""The reported states with the real wheels: needs the network, and 600 MB of wheels once."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from imprint.operations.context import Context
+from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.paths import Home
+from imprint.runtime import inventory
+from imprint.runtime.uv import find_uv
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
+IN_NAMESPACE = ("unshare", "--mount", "--map-root-user")
+LOOK = """
+import json, os, sys
+from pathlib import Path
+from imprint.operations.context import Context
+from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.paths import Home
+context = Context(Home(Path(sys.argv[1])), dict(os.environ), {})
+print(json.dumps(diagnose(context, DoctorOptions(venv=Path(sys.argv[2]))).data))
+"""
+
+
+class Real:
+    """A folder with a cache that all tests share, and environments made from it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = Home(root / "home")
+        keep = ("UV_", "PIP_", "IMPRINT_", "CUDA_", "LD_LIBRARY_PATH")
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith(keep)}
+        self.home.root.mkdir(parents=True)
+        self.executable = str(find_uv(self.home, self.environ).executable)
+
+    def argv(self, *arguments: str) -> list[str]:
+        """Return uv's command line, as the owner would run it."""
+        return [self.executable, "--no-config", "--cache-dir", str(self.root / "cache"), *arguments]
+
+    def uv(self, *arguments: str) -> None:
+        """Run uv."""
+        subprocess.run(self.argv(*arguments), check=True, env=self.environ, capture_output=True)
+
+    def make(self, name: str, *pins: str) -> Path:
+        """Return a new environment with `pins` and what they require."""
+        prefix = self.root / name
+        self.uv("venv", "--quiet", "--clear", "--python", sys.executable, str(prefix))
+        if pins:
+            self.install(prefix, *pins)
+        return prefix
+
+    def install(self, prefix: Path, *pins: str) -> None:
+        """Install into an environment."""
+        self.uv("pip", "install", "--quiet", "--python", str(prefix), *pins)
+
+    def look(self, prefix: Path, **environ: str) -> Mapping[str, Any]:
+        """Return what doctor says."""
+        context = Context(self.home, {**self.environ, **environ})
+        return diagnose(context, DoctorOptions(venv=prefix)).data
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
+    return Real(tmp_path_factory.mktemp("real") / "with ü")
+
+
+def told(seen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {found["code"]: found for found in seen["findings"] if found["status"] in {"warning", "error"}}
+
+
+def packages(prefix: Path) -> Path:
+    found = inventory.packages_folder(prefix)
+    assert found is not None
+    return found
+
+
+def test_two_builds_over_one_folder(real: Real) -> None:
+    """The CPU build on top, the fix doctor names in general, and what is left when one of two is removed."""
+    prefix = real.make("both", "onnxruntime-gpu==1.26.0")
+    real.install(prefix, "onnxruntime==1.26.0")
+    seen = real.look(prefix)
+    assert (told(seen)["duplicate-runtimes"]["status"], seen["runs_on"]) == ("error", "cpu")
+    real.uv("pip", "uninstall", "--quiet", "--python", str(prefix), "onnxruntime")
+    seen = real.look(prefix)
+    assert told(seen)["runtime-hollow"]["runs_on"] == seen["runs_on"] == "none"
+    real.uv("pip", "uninstall", "--quiet", "--python", str(prefix), "onnxruntime-gpu")
+    real.install(prefix, "onnxruntime==1.26.0")
+    assert told(real.look(prefix)) == {}
+
+
+def test_the_gpu_build_without_its_libraries(real: Real) -> None:
+    """It runs on the CPU; the library, the file that needs it and the packages are named. By choice it is no fault."""
+    prefix = real.make("gpu", "onnxruntime-gpu==1.31.1")
+    seen = real.look(prefix)
+    found = told(seen)
+    assert set(found) == {"runtime-libs-missing"}
+    assert "libonnxruntime_providers_cuda.so" in found["runtime-libs-missing"]["seen"]
+    assert "nvidia-cublas==" in found["runtime-libs-missing"]["fix"]
+    assert seen["runs_on"] == "cpu"
+    assert told(real.look(prefix, IMPRINT_DEVICE="cpu")) == {}
+
+
+def test_a_provider_that_is_cut_short_or_empty(real: Real) -> None:
+    prefix = real.make("cut", "onnxruntime-gpu==1.31.1")
+    provider = packages(prefix) / "onnxruntime" / "capi" / "libonnxruntime_providers_cuda.so"
+    content = provider.read_bytes()
+    provider.unlink()  # it is a link to the cache
+    provider.write_bytes(content[: len(content) // 2])
+    seen = real.look(prefix, IMPRINT_DEVICE="gpu")
+    assert "install-incomplete" in told(seen)
+    provider.write_bytes(b"")
+    seen = real.look(prefix, IMPRINT_DEVICE="gpu")
+    assert "install-incomplete" in told(seen)
+    assert seen["runs_on"] == "cpu"
+
+
+def test_the_main_library_is_gone(real: Real) -> None:
+    prefix = real.make("short", "onnxruntime==1.31.1")
+    next(packages(prefix).glob("onnxruntime/capi/onnxruntime_pybind11_state*")).unlink()
+    seen = real.look(prefix)
+    assert {"install-incomplete", "runtime-import-failed"} <= set(told(seen))
+    assert seen["runs_on"] == "none"
+    real.uv("pip", "install", "--quiet", "--offline", "--reinstall", "--python", str(prefix), "onnxruntime==1.31.1")
+    assert told(real.look(prefix)) == {}
+
+
+def test_an_install_that_is_killed(real: Real) -> None:
+    """Installs are killed at random moments until one leaves a broken environment, and doctor names that."""
+    real.make("warm", "onnxruntime==1.31.1", "onnxruntime-gpu==1.31.1")
+    chance = random.Random(20261129)  # noqa: S311 - only to kill at other moments each time
+    for _ in range(60):
+        prefix = real.make("killed", "onnxruntime==1.31.1")
+        argv = real.argv("pip", "install", "--offline", "--quiet", "--python", str(prefix), "onnxruntime-gpu==1.31.1")
+        process = subprocess.Popen(argv, env=real.environ, stderr=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.02, 0.12))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if inventory.inspect(prefix).problems:
+            break
+    else:
+        pytest.skip("no kill left anything broken on this machine")
+    found = told(real.look(prefix))
+    assert set(found) & {"install-incomplete", "duplicate-runtimes", "runtime-hollow", "metadata-damaged"}
+
+
+def test_healthy_environments_raise_no_alarm(real: Real) -> None:
+    """Real releases, old and new, with what people have beside them."""
+    for number, pins in enumerate(
+        (
+            ("onnxruntime==1.31.1",),
+            ("onnxruntime==1.32.0",),
+            ("onnxruntime==1.26.0",),
+            ("onnxruntime==1.22.1", "numpy==2.2.6"),
+            ("onnxruntime==1.31.1", "rich", "httpx", "pydantic"),
+        )
+    ):
+        prefix = real.make(f"healthy{number}", *pins)
+        seen = real.look(prefix)
+        assert (pins, told(seen)) == (pins, {})
+        assert seen["runs_on"] == "cpu"
+
+
+def test_a_read_only_environment(real: Real) -> None:
+    """It can be looked at and used; only a change that is planned is refused, before anything is started."""
+    prefix = real.make("read-only", "onnxruntime==1.26.0")
+    if subprocess.run([*IN_NAMESPACE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace here")
+    script = f'mount --bind "{prefix}" "{prefix}" && mount -o remount,ro,bind "{prefix}" && exec "$@"'
+    argv = [*IN_NAMESPACE, "sh", "-c", script, "sh", sys.executable, "-c", LOOK, str(real.home.root), str(prefix)]
+    environ = {**real.environ, "PYTHONPATH": str(ROOT), "IMPRINT_DEVICE": "cpu"}
+    ended = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    seen = json.loads(ended.stdout)
+    assert set(told(seen)) == {"install-tree-read-only"}
+    assert "read-only file system" in told(seen)["install-tree-read-only"]["seen"]
+    assert seen["runs_on"] == "cpu"
+
+
+def test_a_disk_that_filled_up(real: Real) -> None:
+    """The environment lies on a disk of 60 MB, too small for the build; doctor says how much to free."""
+    real.make("warm-disk", "onnxruntime==1.31.1")
+    if subprocess.run([*IN_NAMESPACE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace here")
+    prefix = real.root / "small" / "env"
+    shutil.rmtree(prefix.parent, ignore_errors=True)
+    prefix.parent.mkdir()
+    make = " ".join(f"'{word}'" for word in real.argv("venv", "--quiet", "--python", sys.executable, str(prefix)))
+    install = " ".join(
+        f"'{word}'" for word in real.argv("pip", "install", "--offline", "--python", str(prefix), "onnxruntime==1.31.1")
+    )
+    script = f"mount -t tmpfs -o size=60m none '{prefix.parent}' && {make} && ({install} || true) && exec \"$@\""
+    argv = [*IN_NAMESPACE, "sh", "-c", script, "sh", sys.executable, "-c", LOOK, str(real.home.root), str(prefix)]
+    environ = {**real.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    found = told(json.loads(ended.stdout))
+    assert "install-incomplete" in found
+    assert "free at least" in found["install-incomplete"]["fix"]
