@@ -1,7 +1,7 @@
 """Runs the setup operation for the commands that provision: shows its progress, asks before a large download."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,7 @@ def render_setup(data: Mapping[str, Any]) -> str:
     lines = [*_environment(data.get("environment")), *(_change(change) for change in data["changes"])]
     if data["freed_bytes"]:
         lines.append(f"freed: {size(data['freed_bytes'])}")
-    lines += [f"in use, freed later: {left['path']} ({size(left['bytes'])})" for left in data["deferred"]]
-    return "\n".join([*lines, str(data["status"]["line"])])
+    return "\n".join([*lines, *_deferred(data["deferred"]), str(data["status"]["line"])])
 
 
 def _environment(found: Mapping[str, Any] | None) -> list[str]:
@@ -99,8 +98,11 @@ def render_bundle(data: Mapping[str, Any]) -> str:
 def render_prune(data: Mapping[str, Any]) -> str:
     """Render what went, how much became free, and what waits."""
     lines = [_change(change) for change in data["changes"]]
-    lines += [f"in use, freed later: {left['path']} ({size(left['bytes'])})" for left in data["deferred"]]
-    return "\n".join([*lines, f"freed: {size(data['freed_bytes'])}"])
+    return "\n".join([*lines, *_deferred(data["deferred"]), f"freed: {size(data['freed_bytes'])}"])
+
+
+def _deferred(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"in use by process {one['pid']}, freed later: {one['path']} ({size(one['bytes'])})" for one in found]
 
 
 def _change(change: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from imprint.planning.model import Device, Libc, Nvidia, Platform
 from imprint.runtime import deferred, space
 from imprint.runtime.check import CPU, CUDA, CheckResult
 from imprint.runtime.target import read_pointer
+from imprint.state import verdicts
 from support.place import MACHINE, Place, machine_like_this
 from support.twins import VERSION, Twins, make_twins, twin_check
 
@@ -92,6 +93,19 @@ def test_there_a_gpu_that_does_not_compute_ends_on_the_cpu(place: Place) -> None
     result = place.setup("gpu")
     assert result.data["plan"]["code"] == "check-failed"
     assert result.data["status"]["runs_on"] == "cpu"
+    assert place.runs() == CPU_BUILD
+
+
+def test_there_the_first_check_decides(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    provision_for_a_gpu(place)
+    place.machine = MACHINE
+    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
+    context = on(place, "gpu").context
+    assert status(context).data["runs_on"] == "cpu", "nothing is proved yet"
+    assert not check(context, prove=failing_check).ok
+    (verdict,), _ = verdicts.load(place.home)
+    assert (verdict.build, verdict.result) == ("cuda13", "failed")
+    assert place.setup("gpu").data["plan"]["code"] == "check-failed"
     assert place.runs() == CPU_BUILD
 
 

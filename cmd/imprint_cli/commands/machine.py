@@ -5,11 +5,12 @@ from typing import Annotated
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json
+from imprint_cli.options import Json, Venv
 
 
 def machine(
     *,
+    venv: Venv = None,
     redact: Annotated[
         bool,
         typer.Option("--redact", help="Leave out UUIDs, paths and host names, to share the document."),
@@ -23,4 +24,4 @@ def machine(
     from imprint.operations.context import Context
     from imprint.operations.machine import machine as survey_here
 
-    return Answer(survey_here(Context.of_process(), redacted=redact), None)
+    return Answer(survey_here(Context.of_process(), venv, redacted=redact), None)
