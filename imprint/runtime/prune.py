@@ -57,7 +57,8 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     if pointer is not None and pointer.previous is not None and not (keep_previous and _is_small(home, pointer)):
         pointer = Pointer(pointer.generation, pointer.since, None)
         target.write_pointer(home, pointer)
-    going = _unneeded(home, pointer)
+    # Without a pointer nothing is known to be unneeded: one of them is what `setup` will point to.
+    going = _unneeded(home, pointer) if pointer is not None else ()
     unused = deferred.read(home).names.union(known, *(_names(home, folder) for folder in going))
     if unused:
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
