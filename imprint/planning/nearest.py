@@ -25,15 +25,9 @@ def nearest_supported(build: Build, machine: Machine) -> str:
         left = [wheel for wheel in wheels if step.passes(wheel)]
         if not left:
             wrong.append(step.gate)
-            left = _nearest_python(wheels, machine) if step.gate == PYTHON else list(wheels)
-        wheels = left
+        wheels = left or wheels
     phrases = [_phrase(gate, wheels, machine) for gate in dict.fromkeys(wrong)]
     return f"the nearest supported choice is {listed(phrases)}"
-
-
-def _nearest_python(wheels: Sequence[Wheel], machine: Machine) -> list[Wheel]:
-    wanted = _nearest(wheels, machine)
-    return [wheel for wheel in wheels if wanted is None or wanted in wheel.pythons]
 
 
 def _nearest(wheels: Sequence[Wheel], machine: Machine) -> Pair | None:
