@@ -91,8 +91,11 @@ def test_a_kill_at_a_named_point_leaves_the_old_or_the_new(place: Place, before:
     assert_reaches(place, device)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("point", [point for point in NAMES if point != "model-installed"])
+INTERRUPTS = [("SIGINT", point) for point in NAMES if point != "model-installed"]
+INTERRUPTS += [("SIGTERM", point) for point in ("installed", "pointer-flipped")]
+
+
+@pytest.mark.parametrize(("name", "point"), INTERRUPTS)
 def test_an_interrupt_at_a_named_point_is_said_and_leaves_nothing_half_made(
     place: Place, point: str, name: str
 ) -> None:
