@@ -201,6 +201,12 @@ def test_refused_builds_have_the_hint_that_would_plan_them() -> None:
     ]
 
 
+def test_a_plan_with_native_code_says_what_it_stands_on() -> None:
+    assert decide(AUTO, machine(AMPERE), TABLE, (), None).reason == (
+        "RTX 3060 (compute capability 8.6) has native code in the CUDA 13 build, driver 580.65.06 supports CUDA 13.0"
+    )
+
+
 def test_a_plan_through_ptx_says_that_the_first_run_is_slow() -> None:
     plan = decide(AUTO, machine(Gpu(0, "GPU-b", "B300", "10.3")), TABLE, (), None)
     assert plan.reason == (
