@@ -66,7 +66,8 @@ def write(home: Home, waiting: Waiting) -> None:
         ],
         "names": sorted(waiting.names),
     }
-    files.write_json(path_of(home), value)
+    # A kill does not lose what is written; after a power cut only space is lost, until `imprint prune`.
+    files.write_json(path_of(home), value, durable=False)
 
 
 def note(home: Home, names: Iterable[str]) -> None:

@@ -48,16 +48,17 @@ class Damage:
         return "nothing is lost that `imprint setup` does not restore; delete the set-aside file once you have seen it"
 
 
-def write_json(path: Path, value: object) -> None:
+def write_json(path: Path, value: object, *, durable: bool = True) -> None:
     """Replace `path` with `value` as JSON so that a reader, or a power cut, sees the old file or the new one.
 
-    Missing folders are created. Raises NoSpaceError when the disk is full and ImprintError
+    Without `durable` a power cut may leave a damaged file; that is for notes which are only a convenience. Missing
+    folders are created. Raises NoSpaceError when the disk is full and ImprintError
     (`home-not-writable`) when the folder refuses the write; the old file is then still there.
     """
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text.encode("ascii"))
+        _replace(path, text.encode("ascii"), durable=durable)
     except OSError as error:
         raise_for_write(path, error)
 
@@ -84,19 +85,21 @@ def _free(path: Path) -> str:
     return "an unknown amount is"
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, *, durable: bool) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         _rename_over(name, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(name)  # noqa: PTH108 - the bare name is what mkstemp returned
         raise
-    fsync_folder(path.parent)
+    if durable:
+        fsync_folder(path.parent)
 
 
 def _rename_over(source: str, target: Path) -> None:
