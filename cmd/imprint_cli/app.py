@@ -108,10 +108,9 @@ def main(arguments: Sequence[str] | None = None, commands: Mapping[str, Entry] =
     _prepare_streams()
     try:
         return _answer(given, commands)
-    except BrokenPipeError:
-        from imprint_cli.crash import leave_closed_pipe
-
-        return leave_closed_pipe()
+    except OSError as error:  # stdout cannot be written: nobody reads any more, or an error's document does not fit
+        human.silence(sys.stdout)
+        return exits.FAILED if isinstance(error, BrokenPipeError) else exits.explain(error, given)[1]
 
 
 def _prepare_streams() -> None:
@@ -137,8 +136,17 @@ def _answer(arguments: list[str], commands: Mapping[str, Entry]) -> int:
         if remark.hint is None and code == exits.USAGE:
             remark = Remark(remark.code, remark.message, _help_hint(words))
         # A stdout that cannot be written takes no JSON either.
-        return _refuse(" ".join(words), remark, code, as_json=as_json and not isinstance(error, OSError))
+        return _refuse(" ".join(words), remark, code, as_json=_takes_output() and as_json)
     return outcome if isinstance(outcome, int) else exits.OK
+
+
+def _takes_output() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        human.silence(sys.stdout)
+        return False
+    return True
 
 
 def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, Entry]) -> object:

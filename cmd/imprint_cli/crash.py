@@ -1,4 +1,4 @@
-"""The end of runs that nobody planned: a bug leaves a log and its path, a closed pipe leaves nothing."""
+"""The end of runs that nobody planned: a bug leaves a log and its path."""
 
 import os
 import sys
@@ -12,7 +12,6 @@ from imprint import __version__
 from imprint.errors import ImprintError
 from imprint.operations.result import Remark
 from imprint.paths import find_home
-from imprint_cli import exits
 
 
 def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
@@ -50,10 +49,3 @@ def _write(text: str) -> Path | None:
             continue
         return path
     return None
-
-
-def leave_closed_pipe() -> int:
-    """Let the interpreter end without a complaint about the pipe whose reader is gone."""
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, sys.stdout.fileno())
-    return exits.FAILED

@@ -34,7 +34,23 @@ def animates(stream: TextIO) -> bool:
 
 def say(text: str) -> None:
     """Write one line of talk to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    tell(text + "\n", sys.stderr)
+
+
+def tell(text: str, stream: TextIO) -> None:
+    """Write talk to a stream at once. Where nobody can be told (its disk is full, its reader is gone), it is lost."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Send what a stream still holds, and all that follows, nowhere: it cannot be written any more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def say_remark(label: str, remark: Remark) -> None:

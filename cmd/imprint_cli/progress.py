@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from imprint.runtime.events import Event
-from imprint_cli.human import animates, painted, size
+from imprint_cli.human import animates, painted, size, tell
 
 HEARTBEAT_SECONDS = 10.0
 """Without a terminal, a long step says this often that it is still at work."""
@@ -42,14 +42,12 @@ class Progress:
     def close(self) -> None:
         """Remove a line that is still being redrawn."""
         if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            tell("\r\x1b[K", self._stream)
             self._drawn = False
 
     def _line(self, text: str) -> None:
         self.close()
-        self._stream.write(text + "\n")
-        self._stream.flush()
+        tell(text + "\n", self._stream)
         self._last = self._clock()
 
     def _redraw(self, event: Event) -> None:
@@ -59,8 +57,7 @@ class Progress:
 
         # A line that wraps cannot be redrawn in place.
         width = max(20, shutil.get_terminal_size().columns - 1)
-        self._stream.write("\r\x1b[K" + f"{event.step}: {event.message}{_amount(event)}"[:width])
-        self._stream.flush()
+        tell("\r\x1b[K" + f"{event.step}: {event.message}{_amount(event)}"[:width], self._stream)
         self._drawn = True
         self._last = self._clock()
 

@@ -34,6 +34,11 @@ def crash(text: Annotated[str, typer.Argument()] = "", *, json: Json = False) ->
     return Answer(Result({"x": text[10**6]}), str)
 
 
+def stumble(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
+    """Meet an error of the system that no operation expects."""
+    raise PermissionError(13, "Permission denied", "/some/file")
+
+
 def interrupt(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Be interrupted."""
     raise KeyboardInterrupt

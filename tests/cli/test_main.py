@@ -14,7 +14,7 @@ from cli.cli_fakes import CLASSES
 from imprint_cli import exits
 from imprint_cli.app import Entry, main, wants_json, words_of
 
-NAMES = ("fine", "unhappy", "refuse", "crash", "interrupt", "bare")
+NAMES = ("fine", "unhappy", "refuse", "crash", "stumble", "interrupt", "bare")
 FAKES: dict[str, Entry] = {name: Entry("cli.cli_fakes", name) for name in NAMES}
 
 
@@ -101,6 +101,11 @@ def test_a_bug_with_an_unusable_home_is_logged_elsewhere(
         log.unlink()
 
 
+def test_a_file_that_cannot_be_read_for_no_known_reason_is_a_document_too(capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capfd, "stumble", "--json")
+    assert (code, document(out)["errors"][0]["code"]) == (70, "bug")
+
+
 def test_an_interrupt_is_130(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capfd, "interrupt")
     assert (code, out) == (130, "")
@@ -168,12 +173,31 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_stdout_is_7() -> None:
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", [["config", "path"], ["bogus", "--json"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_stdout_is_7(arguments: list[str], unbuffered: str) -> None:
+    """Also with Python's own buffering, which keeps what could not be written and tries again at the very end."""
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(launched("config", "path"), stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(launched(*arguments), stdout=full, stderr=subprocess.PIPE, env=environ, check=False)
     assert done.returncode == 7
     assert b"Traceback" not in done.stderr
+    assert b"ignored" not in done.stderr
+
+
+@needs_full
+def test_talk_that_cannot_be_written_is_lost_and_the_exit_code_stays() -> None:
+    """A log on a full disk, or `2>&1 | head`, is no reason to end otherwise."""
+    with Path("/dev/full").open("wb") as full:
+        assert subprocess.run(launched("bogus"), stderr=full, check=False).returncode == 2
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        assert subprocess.run(launched("bogus"), stderr=pipe, check=False).returncode == 2
 
 
 def test_closed_streams_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: Path) -> None:
