@@ -15,7 +15,6 @@ from imprint import resources
 from imprint.errors import UsageError
 from imprint.operations.context import Context
 from imprint.planning.builds import BuildTable, parse_builds
-from imprint.planning.fingerprints import complete_verdict, fingerprint_of
 from imprint.planning.model import Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
 from imprint.state import config
@@ -59,17 +58,13 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     if machine is None:
         # A managed target has the interpreter that runs this, which need not be asked.
         python = target.python if target is not None and not target.managed else None
-        machine = survey_here(context, python=python, hardware=asks_for_gpu(request))
+        machine = survey_here(context, python=python, hardware=asks_for_gpu(request), processor=False)
     recorded = _recorded(context, findings)
     builds = load_builds(digests=to_record or bool(recorded))
     counted = tuple(verdict for verdict in recorded if not (ignore_failed and verdict.result == "failed"))
     installed = Installed(target.build, target.version) if target is not None and target.build is not None else None
     plan = decide(request, machine, builds, counted, installed)
-    here = fingerprint_of(plan, None, machine, builds)
-    proved = plan.device is not None and any(
-        verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded
-    )
-    return Inputs(plan, request, machine, builds, recorded, proved, installed)
+    return Inputs(plan, request, machine, builds, recorded, _is_proved(plan, machine, builds, recorded), installed)
 
 
 def gather_what_if(
@@ -84,6 +79,8 @@ def gather_what_if(
 
     `verdicts` come from `wire.partial_verdicts_from_json`: what a fingerprint does not name is that of `machine`.
     """
+    from imprint.planning.fingerprints import complete_verdict
+
     request, builds = request_of(context), load_builds(digests=bool(verdicts))
     complete = tuple(complete_verdict(verdict, given, machine, builds, request) for verdict, given in verdicts)
     counted = () if ignore_failed else complete
@@ -129,12 +126,21 @@ def parse_document(text: str, source: str) -> object:
         raise UsageError(f"{source} nests too deeply for a document of Imprint's") from None
 
 
-def survey_here(context: Context, *, hardware: bool, python: Path | None = None) -> Machine:
+def survey_here(context: Context, *, hardware: bool, python: Path | None = None, processor: bool = True) -> Machine:
     """Return this machine as `python` (None: the interpreter that runs this) finds it."""
     from imprint.probing.host import RealHost
     from imprint.probing.survey import survey
 
-    return survey(RealHost(context.environ), python=python, hardware=hardware)
+    return survey(RealHost(context.environ), python=python, hardware=hardware, processor=processor)
+
+
+def _is_proved(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple[Verdict, ...]) -> bool:
+    if plan.device is None or not recorded:
+        return False
+    from imprint.planning.fingerprints import fingerprint_of
+
+    here = fingerprint_of(plan, None, machine, builds)
+    return any(verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded)
 
 
 def _recorded(context: Context, findings: list[Damage] | None) -> tuple[Verdict, ...]:

@@ -14,7 +14,6 @@ from imprint.planning.driver import ALWAYS, Unread
 from imprint.planning.gates import DRIVER, Fit, capability, preference, wheel_for
 from imprint.planning.hints import driver_hint, plan_hint
 from imprint.planning.model import Device, Installed, Machine, Note, Plan, Refusal, Request, Verdict
-from imprint.planning.nearest import nearest_supported
 from imprint.planning.portable import portable_plan
 from imprint.planning.reasons import Refused
 from imprint.planning.selection import Question, Selection, select
@@ -62,6 +61,8 @@ def request_refusal(build: Build, request: Request) -> Refused:
 
 
 def _no_build(refused: Refused, machine: Machine, builds: BuildTable) -> Plan:
+    from imprint.planning.nearest import nearest_supported
+
     hint = nearest_supported(builds.cpu, machine)
     return Plan(None, None, None, None, refused.code, reasons.reason([refused]), hint)
 

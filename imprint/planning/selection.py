@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from imprint.planning import coverage, facts
 from imprint.planning.builds import Build, BuildTable
 from imprint.planning.driver import Driver, Unread, read_driver
-from imprint.planning.fingerprints import NO_KERNEL, failed_check
 from imprint.planning.gates import CHECK, LEVEL, Fit, fit_of
 from imprint.planning.model import Machine, Request, Verdict
 from imprint.planning.reasons import Refused
@@ -72,7 +71,12 @@ def _first_checked(
     fits = [fit for fit in judged.values() if isinstance(fit, Fit)]
     failed: dict[str, Refused] = {}
     # The sort is stable, so build order holds within native and within PTX.
-    for fit in sorted(fits, key=lambda fit: fit.how != coverage.NATIVE):
+    fits.sort(key=lambda fit: fit.how != coverage.NATIVE)
+    if not question.verdicts:
+        return (fits[0] if fits else None), failed, None
+    from imprint.planning.fingerprints import NO_KERNEL, failed_check
+
+    for fit in fits:
         verdict = failed_check(fit, question.machine, question.verdicts, question.builds)
         if verdict is None:
             return fit, failed, None

@@ -12,7 +12,6 @@ from pathlib import Path
 from imprint.planning.model import Nvidia, Platform
 from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
-from imprint.probing.nvidia_answer import Surroundings, read_answer
 from imprint.values import Record, replace
 
 WSL_LIBRARIES = "/usr/lib/wsl/lib"
@@ -73,6 +72,8 @@ def survey_nvidia(host: Host, platform: Platform, *, deadlines: tuple[float, ...
 def _ask_driver(
     host: Host, platform: Platform, traces: Traces, names: dict[str, list[str]], deadlines: tuple[float, ...]
 ) -> Nvidia:
+    from imprint.probing.nvidia_answer import Surroundings, read_answer
+
     visible = host.environ.get("CUDA_VISIBLE_DEVICES")
     around = Surroundings(
         kernel_driver=traces.kernel_driver,

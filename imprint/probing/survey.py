@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imprint import envvars
-from imprint.planning.model import Machine
+from imprint.planning.model import Cpu, Machine
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.probing.processor import survey_cpu
 from imprint.probing.system import survey_platform
 from imprint.values import replace
 
@@ -34,23 +33,31 @@ def survey(
     *,
     python: Path | None = None,
     hardware: bool = True,
+    processor: bool = True,
     deadlines: tuple[float, ...] = DEADLINES_SECONDS,
 ) -> Machine:
     """Return the machine as the target's interpreter `python` (None: this one) finds it.
 
     With `hardware` false nothing about GPUs is read: no driver library, nothing of /proc/driver, no /sys/class/drm;
-    the GPU fields stay unknown. `deadlines` are the seconds the NVIDIA probe gets, first and on its retry.
-    Raises ImprintError only for an interpreter that cannot be asked; every other trouble is a fact in the answer.
+    the GPU fields stay unknown. With `processor` false `cpu` stays unknown; no plan depends on it. `deadlines` are the
+    seconds the NVIDIA probe gets, first and on its retry. Raises ImprintError only for an interpreter that
+    cannot be asked; every other trouble is a fact in the answer.
     """
     facts = ask_interpreter(host, python)
     platform = survey_platform(host, facts)
     machine = Machine(
         platform=platform,
         python=parse_python(facts),
-        cpu=survey_cpu(host, platform.os),
+        cpu=_processor(host, platform.os) if processor else Cpu(),
         environment=environment_of(host.environ),
     )
     return _with_hardware(host, machine, deadlines) if hardware else machine
+
+
+def _processor(host: Host, os: str | None) -> Cpu:
+    from imprint.probing.processor import survey_cpu
+
+    return survey_cpu(host, os)
 
 
 def _with_hardware(host: Host, machine: Machine, deadlines: tuple[float, ...]) -> Machine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 
@@ -97,6 +96,8 @@ def key_of(name: str) -> Key:
         return KEYS[name]
     if _LLM_KEY.fullmatch(name):
         return Key(name, None, _text, "any text", secret=name.endswith((".token", ".key", ".api_key")))
+    import difflib
+
     near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)
     hint = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(KEYS)} and {LLM_PREFIX}*"
     raise InvalidValueError(f"unknown configuration key: {name}", hint=hint)
@@ -139,6 +140,8 @@ def variables_of(name: str) -> tuple[str, ...]:
 
 def unknown_variables(names: Iterable[str]) -> list[tuple[str, str | None]]:
     """Return the IMPRINT_ names among `names` that mean nothing, sorted, each with the nearest that does."""
+    import difflib
+
     known = {*envvars.OTHERS, *(variable for key in KEYS for variable in variables_of(key))}
     unknown = sorted(
         name
