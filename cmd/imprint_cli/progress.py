@@ -14,7 +14,7 @@ HEARTBEAT_SECONDS = 10.0
 REDRAW_SECONDS = 0.1
 """On a terminal the line is redrawn at most this often."""
 
-_BYTE_STEPS = frozenset({"download", "prune"})
+_BYTE_STEPS = frozenset({"download", "prune", "model"})
 """Steps that count bytes; others count items."""
 
 

@@ -35,7 +35,7 @@ from imprint.runtime.prune import Pruned
 from imprint.runtime.recipe import Recipe, pins_of, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
-from imprint.state import files
+from imprint.state import config, files
 from imprint.state.files import Damage
 
 
@@ -100,9 +100,21 @@ class Provisioning:
                 *remarks_of(self.findings),
                 *(self.warnings or not_honoured(self.context, plan, ended.refused)),
                 *remarks_of_pruned(pruned),
+                *self._not_configured(ended),
             ),
             errors=(ended.refused,) if ended.refused is not None else (),
         )
+
+    def _not_configured(self, ended: _Provisioned) -> tuple[Remark, ...]:
+        """Return the warning that the other machine would plan something else, since an option is for one run only."""
+        if self.options.machine is None or ended.refused is not None or "model.device" not in self.context.flags:
+            return ()
+        asked = self.context.flags["model.device"]
+        configured = config.load(self.context.home, self.context.environ, {}).text("model.device")
+        if configured == asked:
+            return ()
+        message = f"the configuration says model.device = {configured}, so the next plain setup there plans for that"
+        return (Remark("device-not-configured", message, f"run `imprint config set model.device {asked}`"),)
 
     def _provision(self, before: Target | None) -> _Provisioned:
         inputs = self._gather(before, ignore_failed=self.options.retry_gpu)

@@ -40,6 +40,7 @@ class Watch:
     needed: int | None = None
     on_bytes: Callable[[int], None] | None = None
     began: list[int] = field(default_factory=list)
+    shown: int = 0
     last: int = 0
     moved: float = 0.0
 
@@ -51,8 +52,10 @@ class Watch:
     def look(self) -> None:
         """Report growth. Raises NetworkError when there is none for long, or when there is no end of it."""
         grown = [max(0, space.used_by(folder) - began) for folder, began in zip(self.folders, self.began, strict=True)]
+        # What is unpacked is moved about in between, so the sum may fall for a moment.
+        self.shown = max(self.shown, grown[0])
         if self.on_bytes is not None:
-            self.on_bytes(grown[0])
+            self.on_bytes(self.shown)
         total, now = sum(grown), time.monotonic()
         most = most_of(self.needed)
         if total > most:
