@@ -95,7 +95,7 @@ def classify(output: str, free_bytes: int, where: Path) -> Failure:
         )
     if "permission denied" in lower or "read-only file system" in lower:
         return Failure(
-            "home-unwritable",
+            "home-not-writable",
             1,
             f"cannot write in {where}: {last}",
             "set IMPRINT_HOME to a folder you may write to",
@@ -259,7 +259,7 @@ def install(home: Path, lock: Path, into: Path, words: Sequence[str] = ()) -> No
         if error.errno == 28:
             raise classify("no space left", 0, home) from error
         raise Failure(
-            "home-unwritable", 1, f"cannot write in {home}: {error.strerror}",
+            "home-not-writable", 1, f"cannot write in {home}: {error.strerror}",
             "set IMPRINT_HOME to a folder you may write to",
         ) from error  # fmt: skip
     sweep(into.parent)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from imprint.paths import find_home
 from imprint_launch import __main__ as launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +47,26 @@ def test_no_python_is_one_error_and_one_hint(tmp_path: Path, bare_path: Path) ->
     assert not (tmp_path / "home").exists()
 
 
+def test_a_path_without_the_systems_programs_is_one_error_and_one_hint(tmp_path: Path) -> None:
+    """Not the shell's own words about some program that the user never heard of."""
+    done = run_launcher(tmp_path / "home", str(tmp_path), "status")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0].startswith("error: none of `sha256sum`")
+    assert done.stderr.splitlines()[1].startswith("hint: PATH is")
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_the_home_without_home_is_the_one_that_the_library_finds(bare_path: Path) -> None:
+    """A service has no HOME; the launcher must not put its folder at the root of the file system then."""
+    shim = bare_path / "python3"
+    shim.write_text('#!/bin/sh\necho "$*"\n')
+    shim.chmod(0o755)
+    (bare_path / "id").symlink_to(shutil.which("id") or "/")
+    command = [str(ROOT / "cmd" / "imprint"), "status"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(bare_path)}, check=False)
+    assert f"--home {find_home({}).root} " in done.stdout
+
+
 def test_an_old_python_is_named_with_its_version(tmp_path: Path, bare_path: Path) -> None:
     """A `python3` that is too old is answered with its version, not with a syntax error."""
     shim = bare_path / "python3"
@@ -78,7 +99,7 @@ def test_a_python_without_venv_is_told_the_package(tmp_path: Path, monkeypatch: 
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "integrity", 6),
         ("error: Hash mismatch for `typer==0.29.2`", "integrity", 6),
         ("OSError: [Errno 28] No space left on device", "no-space", 7),
-        ("error: failed to create file: Permission denied (os error 13)", "home-unwritable", 1),
+        ("error: failed to create file: Permission denied (os error 13)", "home-not-writable", 1),
         ("something nobody foresaw", "failed", 1),
         ("", "failed", 1),
     ],
