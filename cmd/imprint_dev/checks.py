@@ -24,6 +24,10 @@ GROUPS = {"fast": "not (slow or faults or packaging or web or gpu)", "tenth": "n
 """The pytest mark expression for each size of the counts; the tests read the size from TEST_COUNTS."""
 
 
+WORKERS = ("-n", str(max(2, os.cpu_count() or 2)), "--dist", "loadfile")
+"""pytest's processes: most tests wait for children, and files keep what their tests share."""
+
+
 def parse_words(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the counts (`fast`, `tenth` or `full`) and the words left for pytest."""
     rest = [word for word in words if word not in {"--all", "--full"}]
@@ -72,6 +76,6 @@ def main(words: Sequence[str]) -> int:
         step("ruff", "ruff", "check", "--no-cache", ".", counts=counts),
         step("format", "ruff", "format", "--check", ".", counts=counts),
         step("types", "mypy", counts=counts),
-        step("tests", "pytest", "-m", GROUPS[counts], *rest, counts=counts),
+        step("tests", "pytest", *WORKERS, "-m", GROUPS[counts], *rest, counts=counts),
     ]
     return 0 if all(passed) else 1
