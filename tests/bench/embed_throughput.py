@@ -94,8 +94,8 @@ def published_model(context: Context, target: Target, folder: Path) -> Path:
 def write_texts(path: Path, limit: int | None) -> int:
     """Write the corpus (all of it, or `limit` texts spread evenly over it) as jsonl; returns its size."""
     texts = list(docstrings())
-    step = max(1, len(texts) // limit) if limit else 1
-    picked = texts[::step][:limit]
+    count = min(limit or len(texts), len(texts))
+    picked = [texts[index * len(texts) // count] for index in range(count)]
     path.write_text("".join(json.dumps({"text": text, "module": module}) + "\n" for module, text in picked))
     return len(picked)
 
