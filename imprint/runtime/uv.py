@@ -224,7 +224,7 @@ _NETWORK = re.compile(
     r"network was disabled|[Nn]etwork connectivity is disabled|not found in the cache|Request failed"
     r"|error sending request|Failed to fetch|dns error|[Cc]onnection|timed out|error decoding response body"
     r"|HTTP status|not found in the package registry|not found in the provided package locations"
-    r"|There are no versions of|there is no version of|no version of|has no usable wheels|No solution found",
+    r"|There are no versions of|there is no version of|no version of|has no usable wheels",
 )
 _BAD_BYTES = re.compile(
     r"Failed to extract archive|[Ii]nvalid [Zz]ip|not a valid wheel|corrupt|trusted hash|Hash-checking|checksum"
