@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.shapes import SHAPES, problems
 from imprint.errors import ImprintError, IntegrityError, NetworkError, UsageError
 from imprint.operations.bundle import BundleOptions, bundle
 from imprint.operations.context import Context
@@ -48,6 +49,7 @@ def test_a_bundle_is_collected_checked_and_installed_from(tmp_path: Path, twins:
     with serving(Index(twins.wheels)) as index:
         result = collect(tmp_path, twins, index.url, device="gpu")
     folder = tmp_path / "bundle"
+    assert problems(result.data, SHAPES["bundle"]) == []
     assert result.data["builds"] == ["cuda13", "cpu"]
     manifest = json.loads((folder / "manifest.json").read_bytes())
     wheels = {path.name for path in folder.glob("*.whl")}

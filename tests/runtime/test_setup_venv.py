@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from contracts.shapes import SHAPES, problems
 from imprint.errors import ImprintError
 from imprint.operations.check import check
 from imprint.operations.context import Context
@@ -87,6 +88,7 @@ def names(foreign: Foreign) -> set[str]:
 def test_a_dry_run_lists_every_change_and_who_requires_it(foreign: Foreign) -> None:
     before = foreign.tree()
     result = set_up(foreign, "gpu", dry_run=True)
+    assert problems(result.data, SHAPES["setup"]) == []
     details = result.data["environment"]
     assert result.data["plan"]["build"] == "cuda13"
     assert {change["name"] for change in result.data["changes"]} == {
@@ -109,6 +111,7 @@ def test_to_the_gpu_and_back(foreign: Foreign) -> None:
     result = set_up(foreign, "gpu")
     assert result.data["status"]["runs_on"] == "gpu"
     assert {change["name"] for change in result.data["changes"]} >= {"onnxruntime", "onnxruntime-gpu"}
+    assert problems(result.data, SHAPES["setup"]) == []
     (verdict,), _ = verdicts.load(foreign.home)
     assert (verdict.build, verdict.result) == ("cuda13", "ok")
     assert not foreign.home.current.exists(), "the managed target is another matter"
@@ -165,6 +168,7 @@ def test_status_plan_check_and_prune_speak_of_the_environment(foreign: Foreign) 
     assert seen == [foreign.prefix / "bin" / "python"]
     foreign.install(f"nvidia-cublas=={NVIDIA['nvidia-cublas'][0]}")
     result = prune(context, foreign.prefix)
+    assert problems(result.data, SHAPES["prune"]) == []
     assert [change["name"] for change in result.data["changes"]] == ["nvidia-cublas"]
     assert "nvidia-cublas" not in names(foreign)
     assert status(context, foreign.prefix).data["pending"] is False

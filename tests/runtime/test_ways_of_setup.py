@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.shapes import SHAPES, problems
 from imprint.errors import ImprintError, IntegrityError, InterruptedByUserError, NetworkError, UsageError
 from imprint.operations.check import check
 from imprint.operations.prune import prune
@@ -66,6 +67,7 @@ def provision_for_a_gpu(place: Place) -> Result:
 def test_for_another_machine_the_check_is_deferred_and_said_so(place: Place) -> None:
     result = provision_for_a_gpu(place)
     assert result.ok
+    assert problems(result.data, SHAPES["setup"]) == []
     assert result.data["plan"]["build"] == "cuda13"
     assert result.data["status"]["check_deferred"] is True
     assert "the check is deferred" in result.data["status"]["line"]
@@ -144,6 +146,7 @@ def test_rollback_and_back_again(place: Place) -> None:
     place.setup("gpu")
     context = on(place, "cpu").context
     result = rollback(context, prove=lenient_check)
+    assert problems(result.data, SHAPES["rollback"]) == []
     assert place.prefix == cpu
     assert place.runs() == CPU_BUILD
     assert result.data["status"]["runs_on"] == "cpu"
