@@ -18,6 +18,7 @@ from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime import inventory
 from imprint.runtime.events import Event
+from imprint.runtime.space import used_by
 from imprint.runtime.target import current_target
 from imprint.state import verdicts
 from support.place import MACHINE
@@ -106,7 +107,9 @@ def test_the_gpu_build_without_a_gpu_fails_its_check_with_the_library_named(home
     assert result.data["check"]["wanted_by"] == "libonnxruntime_providers_cuda.so"
     assert result.data["status"]["runs_on"] == "cpu"
     assert result.data["plan"]["code"] == "check-failed"
-    assert result.data["freed_bytes"] > 1_500_000_000
-    assert [event for event in events if event.event == "progress" and event.done]
+    # What is free on the disk depends on whatever else writes there now; what lies in the home does not.
+    assert result.data["freed_bytes"] > 0
+    assert max(event.done or 0 for event in events if event.event == "progress") > 1_000_000_000
+    assert used_by(home.root) < 400_000_000
     (verdict,), _ = verdicts.load(home)
     assert (verdict.result, verdict.kind) == ("failed", "library-missing")

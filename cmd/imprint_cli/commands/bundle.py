@@ -29,7 +29,7 @@ def bundle(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     json: Json = False,
 ) -> Answer:
-    """Collect the wheels, locks and model for a machine without network."""
+    """Collect all that a machine without network needs."""
     from imprint.operations.bundle import BundleOptions
     from imprint.operations.bundle import bundle as collect
     from imprint.operations.context import Context

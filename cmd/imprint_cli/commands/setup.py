@@ -99,7 +99,7 @@ def rollback(
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Make the runtime before the current one current again, without network."""
+    """Go back to the runtime before, without network."""
     from imprint.operations.context import Context
     from imprint.operations.rollback import rollback as roll_back
     from imprint_cli.provision import render_setup
@@ -114,7 +114,7 @@ def prune(
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - as above
 ) -> Answer:
-    """Remove what no target needs any more, and say how much became free."""
+    """Free what no target needs any more, and say how much."""
     from imprint.operations.context import Context
     from imprint.operations.prune import prune as free
     from imprint_cli.provision import render_prune
