@@ -33,6 +33,9 @@ class Plain:
         return self._one(value)
 
     def _one(self, value: object) -> object:
+        if self.kind is Path and not str(value):
+            # Path("") is the current folder, which nobody means who gives an empty variable.
+            raise typer.BadParameter("'' is no path.")
         try:
             converted = self.kind(value)
         except ValueError:

@@ -62,6 +62,19 @@ class Model:
     download: File
     files: tuple[File, ...]
 
+    def check_tokens(self, count: int) -> None:
+        """Raise InvalidValueError where texts of that many tokens are more than the model takes."""
+        if count > self.positions:
+            raise InvalidValueError(
+                f"model.max_tokens is {count}; {self.name} takes at most {self.positions}",
+                hint=f"its default is {self.max_tokens}",
+            )
+
+    def check_file(self, name: str) -> None:
+        """Raise InvalidValueError where `name` (the value of `model.file`) is no file to run."""
+        if name not in {"auto", MODEL}:
+            raise InvalidValueError(f"{self.name} has no model file `{name}`", hint=f"valid is auto or {MODEL}")
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:

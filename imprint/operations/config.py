@@ -25,9 +25,11 @@ def list_keys(context: Context) -> Result:
 
 
 def get_key(context: Context, name: str) -> Result:
-    """Return one key, secrets included; its value is None where it has none."""
+    """Return one key, secrets included. Where it has no value, that is None, and an error says so."""
     setting = _load(context).get(key_of(name).name)
-    return Result({"keys": [document(context, setting, secrets=True)]})
+    key = document(context, setting, secrets=True)
+    unset = (Remark("unset", f"{name} is not set"),) if key["value"] is None else ()
+    return Result({"keys": [key]}, errors=unset)
 
 
 def config_path(context: Context) -> Result:
@@ -40,12 +42,27 @@ def set_key(context: Context, name: str, text: str) -> Result:
 
     Warns where an environment variable overrides what was written. Raises InvalidValueError, StateError, BusyError.
     """
-    if name == "model.name":
-        from imprint.embedding.models import load_catalogue
-
-        load_catalogue().model(text)
+    if name.startswith("model."):
+        _check_model(context, name, text)
     written = config.set_value(context.home, name, text)
     return _changed(context, name, written)
+
+
+def _check_model(context: Context, name: str, text: str) -> None:
+    """Refuse what the model cannot take here, where it is set, and not at every later embedding."""
+    from imprint.embedding.models import load_catalogue
+
+    if name == "model.name":
+        load_catalogue().model(text)
+    elif name in {"model.file", "model.max_tokens"}:
+        try:
+            model = load_catalogue().model(_load(context).text("model.name"))
+        except ImprintError:
+            return  # something else is wrong already, and every other command says what
+        if name == "model.file":
+            model.check_file(text)
+        elif text.isascii() and text.isdigit():
+            model.check_tokens(int(text))
 
 
 def unset_key(context: Context, name: str) -> Result:

@@ -24,6 +24,7 @@ from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
 from imprint.state import config, last_run
 from imprint.state.config import Config
@@ -90,6 +91,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     warnings = remarks_of(findings)
     started = time.monotonic()
     with (
+        interruptible("embed"),
         _opened(options, stdin) as texts,
         Output(options.output, stdout, options.format, model.dims) as output,
         Worker(replace(worker_settings, worker=worker_package)) as worker,
@@ -102,7 +104,15 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
         done = _run(worker, (prefix + text for text in texts), output, on_event, total)
         output.finish()
     seconds = time.monotonic() - started
-    on_event(Event("done", "embed", f"{done.texts} texts in {seconds:.1f} s", done.texts, done.texts))
+    on_event(
+        Event(
+            "done",
+            "embed",
+            f"{done.texts} {'text' if done.texts == 1 else 'texts'} in {seconds:.1f} s",
+            done.texts,
+            done.texts,
+        )
+    )
     if done.truncated:
         limit = worker_settings.max_tokens
         warnings.append(Remark("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
@@ -149,11 +159,8 @@ def _no_gpu(plan: Plan, line: str) -> ImprintError:
 def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
     files = model_files(context.home, model.name)
     max_tokens = _number(settings, "model.max_tokens", model.max_tokens)
-    if max_tokens > model.positions:
-        raise InvalidValueError(
-            f"model.max_tokens is {max_tokens}; {model.name} takes at most {model.positions}",
-            hint=f"its default is {model.max_tokens}",
-        )
+    model.check_tokens(max_tokens)
+    model.check_file(settings.text("model.file"))
     device = place.plan.device if place.on_gpu else None
     return Settings(
         python=place.target.python,

@@ -174,7 +174,7 @@ def set_value(home: Home, name: str, text: str) -> Value:
     from imprint.state import config_file
 
     key = key_of(name)
-    value = parse_text(key, text, f"`{text[:80]}`" if not key.secret else "the value")
+    value = parse_text(key, text, None)
     config_file.change(home, lambda document: config_file.put(document, name, value))
     return value
 

@@ -103,11 +103,11 @@ def key_of(name: str) -> Key:
     raise InvalidValueError(f"unknown configuration key: {name}", hint=hint)
 
 
-def parse_text(key: Key, text: str, source: str) -> Value:
-    """Return the value that text stands for. Raises InvalidValueError naming `source` and what is valid."""
+def parse_text(key: Key, text: str, source: str | None) -> Value:
+    """Return the value that text stands for. Raises InvalidValueError naming `source`, if any, and what is valid."""
     if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise InvalidValueError(
-            f"{source}: {key.name} cannot hold a line break, a control character or bytes that are not UTF-8",
+            f"{_prefix(source)}{key.name} cannot hold a line break, a control character or bytes that are not UTF-8",
             hint=f"valid is {key.valid}",
         )
     try:
@@ -127,9 +127,13 @@ def parse_stored(key: Key, stored: object, source: str) -> Value:
     raise _invalid(key, str(stored), source)
 
 
-def _invalid(key: Key, text: str, source: str) -> InvalidValueError:
+def _invalid(key: Key, text: str, source: str | None) -> InvalidValueError:
     shown = "that value" if key.secret else f"`{text[:80]}`"
-    return InvalidValueError(f"{source}: {shown} is not valid for {key.name}", hint=f"valid is {key.valid}")
+    return InvalidValueError(f"{_prefix(source)}{shown} is not valid for {key.name}", hint=f"valid is {key.valid}")
+
+
+def _prefix(source: str | None) -> str:
+    return f"{source}: " if source else ""
 
 
 def variables_of(name: str) -> tuple[str, ...]:

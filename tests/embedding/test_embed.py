@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import sys
 import tracemalloc
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import pytest
 
 from embedding.test_outputs import parse_npy
 from imprint.embedding.models import folder_of, load_catalogue
-from imprint.errors import ImprintError, InvalidValueError, UsageError
+from imprint.errors import ImprintError, InterruptedByUserError, InvalidValueError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.embed import EmbedOptions, embed
 from imprint.operations.result import Result
@@ -109,6 +110,22 @@ def test_a_file_becomes_an_npy_file(desk: Desk, tmp_path: Path) -> None:
     assert result.data["texts"] == 5000
 
 
+def test_a_run_that_is_ended_leaves_no_half_file(desk: Desk, tmp_path: Path) -> None:
+    """SIGTERM, as a service manager or `timeout` sends it, cleans up as Ctrl-C does."""
+    options = EmbedOptions(texts=("a",), output=tmp_path / "out.npy", format="npy")
+    context = Context(desk.home, desk.environ, {})
+    with pytest.raises(InterruptedByUserError):
+        embed(
+            context,
+            options,
+            lambda _: os.kill(os.getpid(), signal.SIGTERM),
+            stdin=io.BytesIO,
+            stdout=desk.stdout,
+            worker_package=PLAYED,
+        )
+    assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
+
+
 def test_no_texts_are_an_empty_array(desk: Desk, tmp_path: Path) -> None:
     desk.embed(input="-", output=tmp_path / "rows.npy", format="npy")
     assert parse_npy((tmp_path / "rows.npy").read_bytes()) == ((0, 384), b"")
@@ -130,6 +147,7 @@ def test_invalid_utf8_is_refused_with_its_line_and_no_file(desk: Desk, tmp_path:
         ({"texts": ("a",), "input_format": "csv"}, InvalidValueError),
         ({"texts": ("a",), "flags": {"model.name": "all-minilm"}}, InvalidValueError),
         ({"texts": ("a",), "flags": {"model.max_tokens": "513"}}, InvalidValueError),
+        ({"texts": ("a",), "flags": {"model.file": "nonesuch.onnx"}}, InvalidValueError),
     ],
 )
 def test_what_cannot_be_done_is_refused(desk: Desk, options: dict[str, Any], error: type[ImprintError]) -> None:

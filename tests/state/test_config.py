@@ -86,8 +86,9 @@ def test_a_bad_value_names_its_source_and_what_is_valid(home: Home, key: str, va
         config.load(home, {variable: value}, {})
     assert variable in raised.value.message
     assert named in f"{raised.value.message} {raised.value.hint}"
-    with pytest.raises(InvalidValueError):
+    with pytest.raises(InvalidValueError) as refused:
         config.set_value(home, key, value)
+    assert refused.value.message.count(f"`{value}`") <= 1
     assert not home.config.exists()
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from imprint_cli import exits
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json
 
@@ -40,16 +39,14 @@ def get(
     show_origin: ShowOrigin = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Print the value of one key; exit 1 and print nothing where it has none."""
+    """Print the value of one key; exit 1 where it has none."""
     from functools import partial
 
     from imprint.operations.config import get_key
     from imprint.operations.context import Context
     from imprint_cli.render import render_value
 
-    result = get_key(Context.of_process(), key)
-    unset = result.data["keys"][0]["value"] is None
-    return Answer(result, partial(render_value, origin=show_origin), exits.FAILED if unset else None)
+    return Answer(get_key(Context.of_process(), key), partial(render_value, origin=show_origin))
 
 
 @group.command("set", context_settings={"ignore_unknown_options": True})
