@@ -26,6 +26,13 @@ def redact_text(text: str, hidden: Mapping[str, str]) -> str:
     return _UUID.sub("<uuid>", _USER.sub(r"\1<user>", text))
 
 
+def _word(value: str | bool | None) -> str:
+    """Return a fact as people write it; None is what nobody knows."""
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else "yes" if value else "no"
+
+
 def surroundings(facts: Facts) -> list[tuple[str, str]]:
     """Return what a bug report needs beside the findings, as names and values."""
     lines = [("home", facts.home), ("embeddings run on", what_embeddings_run_on(facts))]
@@ -42,9 +49,10 @@ def surroundings(facts: Facts) -> list[tuple[str, str]]:
         lines += [
             ("target's python", f"{facts.machine.python.version} {facts.machine.python.abi or ''}".rstrip()),
             ("libc", f"{platform.libc.name} {platform.libc.version}" if platform.libc else "unknown"),
-            ("wsl, container", f"{platform.wsl}, {platform.container}"),
-            ("nvidia", f"{nvidia.status}, driver {nvidia.driver}, kernel {nvidia.kernel_driver}, CUDA {nvidia.cuda}"),
-            ("libcuda", str(nvidia.libcuda)),
+            ("wsl, container", f"{_word(platform.wsl)}, {_word(platform.container)}"),
+            ("nvidia", _word(nvidia.status)),
+            ("driver, kernel, cuda", ", ".join(map(_word, (nvidia.driver, nvidia.kernel_driver, nvidia.cuda)))),
+            ("libcuda", _word(nvidia.libcuda)),
         ]
         lines += [("gpu", f"{gpu.name} ({gpu.compute_capability}, {gpu.memory_mib} MiB)") for gpu in nvidia.gpus or ()]
         lines += [("other gpu", f"{gpu.vendor} {gpu.name} ({gpu.kind})") for gpu in facts.machine.other_gpus or ()]

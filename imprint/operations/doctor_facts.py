@@ -284,7 +284,9 @@ def _model(context: Context, name: str, *, deep: bool) -> str:
     model_files(context.home, name)
     wrong = flaws(context.home, load_catalogue().model(name), deep=True) if deep else []
     if wrong:
-        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="`imprint setup`", code="model-damaged")
+        raise ImprintError(
+            f"the model {name} is damaged: {wrong[0]}", hint="`imprint setup --repair`", code="model-damaged"
+        )
     return name
 
 

@@ -367,6 +367,8 @@ def test_a_report_of_an_environment_names_no_place(env: Environment) -> None:
     text = str(diagnose(shown, DoctorOptions(venv=env.prefix, report=True)).data["report"])
     assert str(env.root) not in text
     assert "onnxruntime 1.31.1" in text
+    assert "None" not in text
+    assert "driver, kernel, cuda: " in text
 
 
 def stamps(prefix: Path) -> dict[str, tuple[int, int]]:

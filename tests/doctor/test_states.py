@@ -1,6 +1,7 @@
 """Broken states built for real, from tiny wheels: doctor names the cause, and what it says to run mends it."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from imprint.embedding.models import folder_of, load_catalogue
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.setup import Seams, SetupOptions, setup
 from support.place import Place
@@ -124,6 +126,17 @@ def test_other_content_of_the_same_size_shows_with_deep_alone(place: Place) -> N
     path.write_text("X" + text[1:], encoding="utf-8")
     assert findings(place, "target:integrity") == {}
     assert findings(place, "target:integrity", deep=True)["target:integrity"][0]["code"] == "install-incomplete"
+
+
+def test_a_model_with_other_content_is_told_with_the_one_command_that_looks_at_content(place: Place) -> None:
+    """A plain `imprint setup` compares sizes alone, so it would leave such a model as it is."""
+    model = load_catalogue().model(load_catalogue().default)
+    folder_of(place.home, model.name).mkdir(parents=True)
+    for file in model.files:
+        (folder_of(place.home, model.name) / file.name).touch()
+        os.truncate(folder_of(place.home, model.name) / file.name, file.size)
+    (found,) = diagnose(place.context, DoctorOptions(ids=("model:files",), deep=True)).data["findings"]
+    assert (found["code"], found["fix"]) == ("model-damaged", "`imprint setup --repair`")
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"schema": "one"}', b"\xff\xfe", b"{" * 100_000])
