@@ -27,7 +27,7 @@ def render_plan(data: Data) -> str:
         lines.append(f"hint: {data['hint']}")
     lines += _refusals(data)
     lines += [f"note: {note['reason']}" for note in data["notes"]]
-    if data["build"] is not None:
+    if data["build"] is not None and data["pending"]:
         lines.append(f"download: {size(data['download_bytes'])}, installed: {size(data['installed_bytes'])}")
     installed = data["installed"]
     have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
@@ -83,8 +83,9 @@ def _text(value: object) -> str:
 
 
 def render_status(data: Data) -> str:
-    """Render the authoritative line, and what is pending."""
-    return str(data["line"])
+    """Render the authoritative line, and since when that holds."""
+    since = f"; since {data['since']}" if data["since"] and data["runs_on"] != "none" else ""
+    return f"{data['line']}{since}"
 
 
 def render_check(data: Data) -> str:

@@ -32,7 +32,9 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     assert reason in render_setup(done.data).splitlines()[-1]
 
     assert reason in render_plan(plan(place.context, PlanOptions()).data)
-    assert reason in render_status(status(place.context).data)
+    said = status(place.context).data
+    assert reason in render_status(said)
+    assert render_status(said).endswith(f"; since {said['since']}")
     found = diagnose(place.context, DoctorOptions(ids=("runtime:embedding-device",)))
     assert reason in found.data["findings"][0]["seen"]
     assert reason in render_findings(found.data)
