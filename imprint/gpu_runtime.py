@@ -6,15 +6,17 @@ Runs from a bare checkout with the standard library alone, on Python 3.11 and la
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 
-from imprint.errors import ImprintError, UsageError
+from imprint.errors import ImprintError, NoSpaceError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, parse_document
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
-_EXITS = {"usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3}
+_EXITS = {"usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3, "no-space": 7}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -96,7 +98,14 @@ def _check() -> int:
 def _write(document: object) -> None:
     import json
 
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    try:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left of it goes nowhere: the interpreter would try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        kind = NoSpaceError if error.errno == errno.ENOSPC else ImprintError
+        raise kind(f"standard output cannot be written: {error.strerror}") from None
 
 
 if __name__ == "__main__":

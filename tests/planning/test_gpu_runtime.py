@@ -50,6 +50,15 @@ def test_it_plans_here_without_any_package(tmp_path: Path, python: str) -> None:
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "imprint.gpu_runtime", "plan"]
+    environ = {**os.environ, "IMPRINT_HOME": str(tmp_path), "PYTHONUNBUFFERED": ""}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environ, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr.decode().count("\n")) == (7, 1)
+
+
 def test_the_environment_and_the_file_configure_it(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[model]\ndevice = 'auto'\n")
     by_file = json.loads(run(tmp_path, "plan").stdout)
