@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from imprint import envvars
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, gpu_wanted, missing
@@ -126,6 +127,10 @@ def declared_memory(facts: Facts) -> list[Finding]:
     """Judge IMPRINT_VRAM_GB against the largest GPU."""
     check = "gpu:memory"
     if facts.declared_gb is None:
+        if text := facts.environ.get(envvars.VRAM_GB):
+            return [
+                finding(facts, check, "environment-invalid", WARNING, f"IMPRINT_VRAM_GB is `{text}`, no size in GB")
+            ]
         return [finding(facts, check, "ok", OK, "IMPRINT_VRAM_GB is not set")]
     if facts.machine is None:
         return missing(facts, check, "machine")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -306,6 +307,7 @@ def _embedded(context: Context) -> Embedded:
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text) if text else None
+        number = float(text or "")
     except ValueError:
         return None
+    return number if math.isfinite(number) and number > 0 else None

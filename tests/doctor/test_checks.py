@@ -51,6 +51,7 @@ STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
     ("runtime:session", {"loaded": None}, [("skipped", "skipped")]),
     ("machine:processor", {"machine": None}, [("skipped", "skipped")]),
     ("gpu:driver", {"machine": None}, [("skipped", "skipped")]),
+    ("gpu:memory", {"environ": {"IMPRINT_VRAM_GB": "lots"}}, [("environment-invalid", "warning")]),
     ("gpu:nodes", {"nodes": None}, [("skipped", "skipped")]),
     ("runtime:embedding-device", {"plan": None}, [("skipped", "skipped")]),
     ("runtime:embedding-device", {"plan": replace(CPU_PLAN, build=None)}, [("no-build", "error")]),
