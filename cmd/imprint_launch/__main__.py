@@ -277,6 +277,13 @@ def install(home: Path, lock: Path, into: Path, words: Sequence[str] = ()) -> No
         shutil.rmtree(stage, ignore_errors=True)
 
 
+def tell_damage(error: Exception) -> int:
+    """Say that the environment this runs in has lost packages, and return the exit code."""
+    message = f"the tool environment {sys.prefix} is damaged: {error}"
+    report(Failure("tool-damaged", 1, message, "delete that folder; the next start builds it anew"), sys.argv[1:])
+    return 1
+
+
 def report(failure: Failure, words: Sequence[str]) -> None:
     """Say why: an envelope on stdout when the command asked for JSON, else two lines on stderr."""
     if "--json" in words:

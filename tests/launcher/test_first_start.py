@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,18 @@ def test_the_home_without_home_is_the_one_that_the_library_finds(bare_path: Path
     command = [str(ROOT / "cmd" / "imprint"), "status"]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(bare_path)}, check=False)
     assert f"--home {find_home({}).root} " in done.stdout
+
+
+def test_an_environment_that_lost_its_packages_is_named_with_the_way_out(tmp_path: Path) -> None:
+    """No traceback: the folder, and that deleting it is enough."""
+    digest = hashlib.sha256((ROOT / "locks" / "tool.txt").read_bytes()).hexdigest()
+    place = tmp_path / "tool" / f"env-{digest}"
+    venv.create(place, symlinks=True)
+    done = run_launcher(tmp_path, os.environ["PATH"], "status")
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
+    assert f"the tool environment {place} is damaged" in done.stderr
+    answer = json.loads(run_launcher(tmp_path, os.environ["PATH"], "status", "--json").stdout)
+    assert answer["errors"][0]["code"] == "tool-damaged"
 
 
 def test_an_old_python_is_named_with_its_version(tmp_path: Path, bare_path: Path) -> None:
