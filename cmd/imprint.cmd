@@ -18,5 +18,5 @@ if not defined python (
 )
 %python% -I "%root%\cmd\imprint_launch" --home "%home%" --lock "%root%\locks\tool.txt" --into "%tool%" -- %* || exit /b
 :run
-"%tool%\Scripts\python.exe" -I -c "import sys; root = sys.argv.pop(1); sys.argv[0] = 'imprint'; sys.path[:0] = [root, root + '/cmd']; from imprint_cli.app import main; sys.exit(main())" "%root%" %*
+"%tool%\Scripts\python.exe" -I -c "import sys; root = sys.argv.pop(1); sys.argv[0] = 'imprint'; sys.path[:0] = [root, root + '/cmd']; from imprint_cli.__main__ import main; sys.exit(main())" "%root%" %*
 exit /b %errorlevel%

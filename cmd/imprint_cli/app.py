@@ -6,7 +6,7 @@ inside its body. Nothing else in this package prints a result or exits.
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
@@ -102,12 +102,19 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in before
 
 
-def main(arguments: Sequence[str] | None = None, commands: Mapping[str, Entry] = COMMANDS) -> int:
-    """Run one command line and return its exit code; nothing is raised."""
+def main(
+    arguments: Sequence[str] | None = None,
+    commands: Mapping[str, Entry] = COMMANDS,
+    ready: Callable[[], None] | None = None,
+) -> int:
+    """Run one command line and return its exit code; nothing is raised.
+
+    `ready` is called first, where what it raises is told like any error.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     _prepare_streams()
     try:
-        return _answer(given, commands)
+        return _answer(given, commands, ready)
     except OSError as error:  # stdout cannot be written: nobody reads any more, or an error's document does not fit
         human.silence(sys.stdout)
         return exits.FAILED if isinstance(error, BrokenPipeError) else exits.explain(error, given)[1]
@@ -122,10 +129,12 @@ def _prepare_streams() -> None:
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
 
 
-def _answer(arguments: list[str], commands: Mapping[str, Entry]) -> int:
+def _answer(arguments: list[str], commands: Mapping[str, Entry], ready: Callable[[], None] | None) -> int:
     words = words_of(arguments, commands)
     as_json = wants_json(arguments)
     try:
+        if ready is not None:
+            ready()
         outcome = _run(arguments, words, commands)
         if isinstance(outcome, Answer):
             return _print(" ".join(words), outcome, as_json=as_json)

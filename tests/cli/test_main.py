@@ -200,6 +200,21 @@ def test_talk_that_cannot_be_written_is_lost_and_the_exit_code_stays() -> None:
         assert subprocess.run(launched("bogus"), stderr=pipe, check=False).returncode == 2
 
 
+@pytest.mark.parametrize("moment", ["imprint_cli.app", "imprint_cli.quick"])
+def test_ctrl_c_while_the_program_is_being_imported_is_an_answer_too(moment: str, tmp_path: Path) -> None:
+    code = (
+        "import builtins, signal, sys; sys.path[:0] = sys.argv.pop(1).split('|'); real = builtins.__import__\n"
+        "def load(name, *rest):\n"
+        f"    name == {moment!r} and {moment!r} not in sys.modules and signal.raise_signal(signal.SIGINT)\n"
+        "    return real(name, *rest)\n"
+        "from imprint_cli.__main__ import main; builtins.__import__ = load; sys.exit(main())"
+    )
+    command = [sys.executable, "-P", "-c", code, f"{ROOT}|{ROOT / 'cmd'}", "config", "path", "--json"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "IMPRINT_HOME": str(tmp_path)}, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+    assert json.loads(done.stdout)["errors"][0]["code"] == "interrupted"
+
+
 def test_closed_streams_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: Path) -> None:
     line = shlex.join(launched("config", "path"))
     assert subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], check=False).returncode == 0

@@ -110,7 +110,7 @@ def test_the_wheel_declares_the_command_and_the_licence(built: Path) -> None:
         info = {name.split("/", 1)[1]: name for name in archive.namelist() if ".dist-info/" in name}
         entries = archive.read(info["entry_points.txt"]).decode()
         metadata = archive.read(info["METADATA"]).decode()
-    assert "imprint = imprint_cli.app:main" in entries
+    assert "imprint = imprint_cli.__main__:main" in entries
     assert "licenses/LICENSE" in info
     assert "License-Expression: Apache-2.0" in metadata
     assert "Name: imprint-runtime" in metadata
