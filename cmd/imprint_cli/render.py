@@ -158,7 +158,9 @@ def render_set(data: Data) -> str:
 
 
 def render_unset(data: Data) -> str:
-    """Render the value that holds now that the file no longer names one."""
+    """Render the value that holds now that the file no longer names one; a key that nobody knows has none."""
+    if not data["keys"]:
+        return "removed from the file"
     key = data["keys"][0]
     lines = [f"{key['key']} = {render_one(key['value'])}  ({key['origin']})"]
     if data["apply"]:

@@ -87,6 +87,8 @@ class Output:
                 beside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
                 self._file = beside.open("xb")
                 self._unfinished = beside
+                if self._path.exists():
+                    shutil.copymode(self._path, beside)  # what was private stays private
             else:
                 self._stream = direct = self._device = self._path.open("wb")
         if self._file is None:

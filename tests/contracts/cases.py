@@ -102,6 +102,8 @@ CASES: tuple[Case, ...] = (
     success("config", "unset", "model.device", shape="config unset", files={"config.toml": b'[model]\ndevice="gpu"\n'}),
     success("config", "unset", "model.device", shape="config unset"),
     failure("config", "unset", "model.device", code=3, error="state-unreadable", files=BROKEN_CONFIG),
+    success("config", "unset", "model.devise", shape="config unset", files={"config.toml": b"[model]\ndevise=1\n"}),
+    success("config", "unset", "llm.a.url", shape="config unset", files={"config.toml": b'[llm.a]\nurl="x"\n'}),
     refusal("config", "unset", "model.devise", error="invalid-value"),
     success("config", "path", shape="config path"),
     success("config", "path", shape="config path", files=BROKEN_CONFIG),

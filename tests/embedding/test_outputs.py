@@ -54,6 +54,14 @@ def test_a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [place]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_a_file_that_was_private_stays_private(tmp_path: Path) -> None:
+    (tmp_path / "out").touch(mode=0o600)
+    with Output(tmp_path / "out", io.BytesIO(), "text", 2) as output:
+        output.finish()
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     with Output(tmp_path / "link", io.BytesIO(), "text", 2) as output:
