@@ -81,11 +81,7 @@ def classify(output: str, free_bytes: int, where: Path) -> Failure:
     )
     lower = output.lower()
     if "no space left" in lower or "os error 28" in lower:
-        return Failure(
-            "no-space",
-            7,
-            f"the tool environment needs about 120 MiB, {free_bytes // 2**20} MiB are free in {where}",
-        )
+        return no_space(free_bytes, where)
     if "do not match the hashes" in lower or "hash mismatch" in lower:
         return Failure(
             "integrity",
@@ -121,6 +117,15 @@ def classify(output: str, free_bytes: int, where: Path) -> Failure:
             "check the network (HTTPS_PROXY, certificates) and run this again",
         )
     return Failure("failed", 1, f"the tool environment could not be built: {last}")
+
+
+def no_space(free_bytes: int, where: Path) -> Failure:
+    """Return the failure of a disk that is too full."""
+    return Failure(
+        "no-space",
+        7,
+        f"the tool environment needs about 120 MiB, {free_bytes // 2**20} MiB are free in {where}",
+    )
 
 
 def clean_environment(cache: Path) -> dict[str, str]:
@@ -257,7 +262,7 @@ def install(home: Path, lock: Path, into: Path, words: Sequence[str] = ()) -> No
         stage.mkdir()
     except OSError as error:
         if error.errno == 28:
-            raise classify("no space left", 0, home) from error
+            raise no_space(0, home) from error
         raise Failure(
             "home-not-writable", 1, f"cannot write in {home}: {error.strerror}",
             "set IMPRINT_HOME to a folder you may write to",
@@ -265,7 +270,13 @@ def install(home: Path, lock: Path, into: Path, words: Sequence[str] = ()) -> No
     sweep(into.parent)
     builder = Builder(stage, home / ".uv-cache", words)
     try:
-        builder.build(lock)
+        try:
+            builder.build(lock)
+        except Failure as failure:
+            if failure.code != "no-space":
+                raise
+            shutil.rmtree(stage, ignore_errors=True)  # first, so that what it took counts as free again
+            raise no_space(shutil.disk_usage(into.parent).free, into.parent) from failure
         if os.access(interpreter_of(into), os.X_OK):
             return  # another launcher was faster, and its environment may be in use already
         if into.exists():  # its interpreter is gone

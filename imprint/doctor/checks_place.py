@@ -120,7 +120,7 @@ def disk_unused(facts: Facts) -> list[Finding]:
         return missing(facts, check, "unused")
     parts = [
         f"{in_units(unused.generations)} in runtimes from before" if unused.generations else "",
-        f"{in_units(unused.cache)} that only the cache holds" if unused.cache else "",
+        f"{in_units(unused.cache)} in the cache beyond what is installed" if unused.cache else "",
     ]
     seen = " and ".join(part for part in parts if part) or "nothing"
     if unused.generations + unused.cache < MUCH_UNUSED:

@@ -160,6 +160,8 @@ def _fetch(
 
 
 def _make(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder", hint="name a folder, or one that is not there yet")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -32,7 +32,8 @@ class PlanOptions:
     """What to plan for. `machine` and `verdicts` are paths, `machine` also `-` for what `stdin` gives.
 
     With `machine` no local state is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
-    known, or stand in for it. `venv` plans for somebody's own environment, as its interpreter sees this machine.
+    known, or stand in for it. `venv` plans for somebody's own environment, as its interpreter sees this machine. With
+    `check` a runtime that is damaged is a change that is pending, though it is the planned one.
     """
 
     machine: str | None = None
@@ -41,6 +42,7 @@ class PlanOptions:
     python: str | None = None
     venv: Path | None = None
     explain: bool = False
+    check: bool = False
     stdin: Callable[[], bytes] = lambda: sys.stdin.buffer.read(LONGEST + 1)
 
 
@@ -55,9 +57,10 @@ def plan(context: Context, options: PlanOptions) -> Result:
     if options.machine is not None:
         inputs = _elsewhere(context, options)
     else:
-        inputs, warnings = _here(context, options.venv)
+        inputs, warnings = _here(context, options)
         inputs = _replaced(inputs, options)
     data = plan_to_json(inputs.plan)
+    data["pending"] = data["pending"] or any(remark.code == "target-damaged" for remark in warnings)
     if options.explain:
         from imprint.planning.explain import explain
 
@@ -69,18 +72,26 @@ def plan(context: Context, options: PlanOptions) -> Result:
     return Result(data, warnings)
 
 
-def _here(context: Context, venv: Path | None) -> tuple[Inputs, tuple[Remark, ...]]:
+def _here(context: Context, options: PlanOptions) -> tuple[Inputs, tuple[Remark, ...]]:
     from imprint.runtime.target import current_target
 
     findings: list[Damage] = []
-    if venv is None:
+    if options.venv is None:
         target = current_target(context.home, findings)
     else:
         from imprint.operations.targets import target_of
 
-        target = target_of(context, venv, findings)
+        target = target_of(context, options.venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
-    return inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
+    remarks = [Remark(found.code, found.message, found.hint) for found in findings]
+    if options.check and target is not None:
+        from imprint.operations.targets import command_for, damage_in
+
+        remarks += [
+            Remark("target-damaged", f"the runtime is damaged: {damage}", f"run `{command_for(target)}`")
+            for damage in damage_in(context, target)[:1]
+        ]
+    return inputs, tuple(remarks)
 
 
 def _elsewhere(context: Context, options: PlanOptions) -> Inputs:

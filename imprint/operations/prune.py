@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
-from imprint.runtime import inplace
+from imprint.runtime import inplace, space
 from imprint.runtime import prune as pruning
 from imprint.runtime.events import OnEvent
 from imprint.runtime.interrupts import interruptible
@@ -36,7 +37,7 @@ def prune(
     on_event: OnEvent = lambda _: None,
     wait_seconds: float = mutex.DEFAULT_WAIT,
 ) -> Result:
-    """Remove unfinished and unneeded generations, and from our cache whatever no target uses.
+    """Remove unfinished and unneeded generations, old tool environments, and from our cache what no target uses.
 
     With `venv` also the distributions of other builds that nothing in that environment needs; its own build stays.
     No other cache is touched, nothing is forced. Raises BusyError, StateError, InterruptedByUserError, and
@@ -49,11 +50,14 @@ def prune(
         pruning.sweep_unfinished(home, read_pointer(home, findings))
         models.remove_leftovers(home)
         uv = find_uv(home, context.environ, Sources(offline=True))
+        before = space.free_at(home.root)
+        tools = pruning.remove_tools(home, Path(sys.prefix))
+        after = space.free_at(home.root)
         changes = _prune_environment(context, venv, uv, on_event) if venv is not None else []
         pruned = pruning.prune(home, uv, known=read_shipped().ever)
     data: dict[str, Any] = {
-        "freed_bytes": pruned.freed,
-        "removed": list(pruned.removed),
+        "freed_bytes": pruned.freed + (max(0, (after or 0) - (before or 0)) if tools else 0),
+        "removed": [*pruned.removed, *tools],
         "changes": changes,
         "deferred": deferred_to_json(pruned),
     }

@@ -75,6 +75,17 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     return Pruned(removed, left, freed, waiting)
 
 
+def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
+    """Remove the tool environments that launchers with other locks built, and return their names.
+
+    `own` is the environment that runs this. Unless it is one of them nothing goes: a checkout may start any of them.
+    """
+    if own.parent != home.tool:
+        return ()
+    removed, _ = _remove(sorted(folder for folder in home.tool.glob("env-*") if folder != own))
+    return removed
+
+
 def users_of(folder: Path) -> tuple[int, ...]:
     """Return the processes that have files below `folder` mapped; empty where the system does not tell (not Linux)."""
     prefix = os.fsencode(folder) + b"/"

@@ -14,13 +14,16 @@ import pytest
 from contracts.shapes import SHAPES, problems
 from imprint.errors import ImprintError, IntegrityError, InterruptedByUserError, NetworkError, UsageError
 from imprint.operations.check import check
+from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.prune import prune
 from imprint.operations.result import Result
 from imprint.operations.rollback import rollback
 from imprint.operations.status import status
+from imprint.paths import Home
 from imprint.planning.model import Device, Libc, Nvidia, Platform
 from imprint.runtime import deferred, space
 from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.prune import remove_tools
 from imprint.runtime.target import read_pointer
 from imprint.state import verdicts
 from support.place import MACHINE, Place, machine_like_this
@@ -172,6 +175,17 @@ def test_a_previous_runtime_that_fails_or_is_damaged_is_not_gone_back_to(place: 
     assert place.prefix == gpu
 
 
+def test_a_damaged_runtime_is_a_pending_change_where_that_is_asked(place: Place) -> None:
+    """`plan --check || setup` repairs; a plan that is only read does not look at every file."""
+    place.setup("cpu")
+    context = on(place, "cpu").context
+    assert plan(context, PlanOptions(check=True)).data["pending"] is False
+    next(place.prefix.rglob("part7.py")).unlink()
+    result = plan(context, PlanOptions(check=True))
+    assert result.data["pending"] is True
+    assert [(remark.code, remark.hint) for remark in result.warnings] == [("target-damaged", "run `imprint setup`")]
+
+
 def _cached(place: Place, text: str) -> bool:
     return any(text in path.read_text(errors="replace") for path in place.home.cache.rglob("library.so"))
 
@@ -256,6 +270,16 @@ def test_prune_alone_frees_what_no_target_uses(place: Place) -> None:
     assert len(list(place.home.runtimes.iterdir())) == 1
     assert prune(place.context).data["removed"] == []
     assert place.setup("cpu").data["changes"] == []
+
+
+def test_prune_removes_tool_environments_of_other_locks(tmp_path: Path) -> None:
+    """Those of other launchers go, the one that runs stays; run from anywhere else, none goes."""
+    home = Home(tmp_path)
+    for name in ("env-old", "env-own"):
+        (home.tool / name).mkdir(parents=True)
+    assert remove_tools(home, tmp_path / "elsewhere") == ()
+    assert remove_tools(home, home.tool / "env-own") == ("env-old",)
+    assert [folder.name for folder in home.tool.iterdir()] == ["env-own"]
 
 
 def test_steps_are_told_once_and_a_second_run_is_quiet(place: Place) -> None:

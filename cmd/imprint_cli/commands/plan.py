@@ -33,7 +33,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit 100 if what is installed differs from the plan."),
+        typer.Option("--check", help="Exit 100 if what is installed differs from the plan, or is damaged."),
     ] = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
@@ -48,7 +48,13 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
 
     context = Context.of_process(flags(device=device, gpu_device=gpu_device))
     options = PlanOptions(
-        machine=machine, verdicts=verdicts, installed=installed, python=python, explain=explain, venv=venv
+        machine=machine,
+        verdicts=verdicts,
+        installed=installed,
+        python=python,
+        explain=explain,
+        check=check,
+        venv=venv,
     )
     result = decide_here(context, options)
     pending = check and result.ok and result.data["pending"]
