@@ -12,7 +12,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +35,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One dist-info folder: normalized name, version (None when unreadable), the sum of its recorded sizes (bytes)."""
+    """One dist-info folder: normalized name, version (None when unreadable), the sum of its recorded sizes (bytes).
+
+    `is_build` tells whether it is a build of ONNX Runtime, which owns the folder `onnxruntime`.
+    """
 
     name: str
     version: str | None
     folder: Path
     size: int
     problems: tuple[Problem, ...] = ()
+    is_build: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class Inventory:
     @property
     def runtime_distributions(self) -> tuple[Distribution, ...]:
         """The distributions that own the folder `onnxruntime`: more than one means that one hides the other."""
-        return tuple(found for found in self.distributions if is_runtime(found.name))
+        return tuple(found for found in self.distributions if found.is_build)
 
     @property
     def versions(self) -> dict[str, str | None]:
@@ -87,10 +91,19 @@ def normalize(name: str) -> str:
 
 
 def is_runtime(name: str) -> bool:
-    """Whether a normalized name is a build of ONNX Runtime that owns the folder `onnxruntime`."""
+    """Whether a normalized name is one of a build of ONNX Runtime that owns the folder `onnxruntime`."""
     if name in {"onnxruntime-extensions", "onnxruntime-genai"} or name.startswith("onnxruntime-ep-"):
         return False
     return name == "onnxruntime" or name.startswith("onnxruntime-")
+
+
+def is_build(name: str, recorded: Collection[str]) -> bool:
+    """Whether a distribution is a build of ONNX Runtime: named like one and, where its RECORD shows, owner of its folder.
+
+    Plug-ins are named like builds too (onnxruntime-qnn since 2.0, onnxruntime-genai-cuda) and live beside one.
+    """
+    shows = any(path.endswith(".py") for path in recorded)
+    return is_runtime(name) and (not shows or any(path.startswith("onnxruntime/") for path in recorded))
 
 
 def packages_folder(prefix: Path) -> Path | None:
@@ -170,7 +183,8 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
         size += recorded
         if problem is not None:
             problems.append(problem)
-    return Distribution(name, version, folder, size, tuple(problems))
+    paths = [row[0] for row in rows if row]
+    return Distribution(name, version, folder, size, tuple(problems), is_build=is_build(name, paths))
 
 
 def _name_and_version(folder: Path) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imprint.runtime.inventory import Distribution, Inventory, is_runtime, normalize
+from imprint.runtime.inventory import Distribution, Inventory, is_build, normalize
 
 VENDOR_PREFIX = "nvidia-"
 
@@ -37,8 +37,7 @@ class Held:
     @property
     def is_build(self) -> bool:
         """Whether it is a build of ONNX Runtime: named like one and, where that shows, owner of `onnxruntime/`."""
-        recorded = any(path.endswith(".py") for path in self.files)
-        return is_runtime(self.name) and (not recorded or any(path.startswith("onnxruntime/") for path in self.files))
+        return is_build(self.name, self.files)
 
     @property
     def package_folders(self) -> frozenset[str]:

@@ -89,6 +89,14 @@ def test_a_hollow_folder_says_nothing_about_itself(prefix: Path) -> None:
     assert inspect(prefix).runtime == RuntimePackage()
 
 
+@pytest.mark.parametrize("name", ["onnxruntime-qnn", "onnxruntime-genai-cuda"])
+def test_a_plug_in_named_like_a_build_is_none(prefix: Path, tmp_path: Path, name: str) -> None:
+    """The onnxruntime-qnn of today requires a build and lies beside it; it used to be one."""
+    files = {f"{name.replace('-', '_')}/__init__.py": "x"}
+    _install(_packages(prefix), wheel(tmp_path / "wheels", name, "2.7.0", files))
+    assert [found.name for found in inspect(prefix).runtime_distributions] == ["onnxruntime"]
+
+
 @pytest.mark.parametrize(
     ("name", "owns"),
     [
