@@ -75,6 +75,6 @@ class NoSpaceError(ImprintError):
 
 
 class InterruptedByUserError(ImprintError):
-    """SIGINT or SIGTERM arrived; what was current before is still current."""
+    """SIGINT or SIGTERM arrived; what was current before still is, or the same command finishes what it began."""
 
     code = "interrupted"

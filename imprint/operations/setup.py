@@ -23,6 +23,7 @@ from imprint.planning.wire import plan_to_json
 from imprint.runtime import generations
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.inplace_uv import FINISH
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import pins_of, recipe_for
 from imprint.runtime.target import current_target
@@ -51,8 +52,10 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
     def on_wait(message: str) -> None:
         on_event(Event("info", "survey", message))
 
+    # A managed target is replaced as a whole; somebody's own environment may be left half changed.
+    finish = {} if options.venv is None else {"hint": FINISH}
     with (
-        interruptible("setup"),
+        interruptible("setup", **finish),
         mutex.hold(context.home, options.wait_seconds, command=options.command, on_wait=on_wait),
     ):
         reached("mutex-held")

@@ -11,18 +11,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from imprint.errors import NoSpaceError
+from imprint.errors import ImprintError
 from imprint.runtime.metadata import Held
 from imprint.runtime.uv import Uv, classify, environment, install_arguments, replace_offline
 from imprint.state.files import raise_for_write
 
+FINISH = "run the same command again: it finishes what this one began"
+"""What helps after any failure while an environment is being changed."""
+
 
 def uninstall(uv: Uv, python: Path, going: Sequence[Held], descriptor: int | None) -> None:
-    """Uninstall distributions in one call; those without a RECORD are left to the caller, since uv refuses them all."""
+    """Uninstall distributions in one call. What uv refuses or leaves is left to the caller, who removes it by file.
+
+    uv refuses all of them for one without a RECORD, and stops midway at one that is there twice over the same files.
+    """
     names = sorted({found.name for found in going})
     unreadable = {found.name for found in going if {"no-record", "no-metadata"} & set(found.problems)}
     if removable := [name for name in names if name not in unreadable]:
-        _run(uv, uninstall_arguments(python, removable), python, descriptor)
+        try:
+            _run(uv, uninstall_arguments(python, removable), python, descriptor)
+        except ImprintError as error:
+            if error.specific_code not in {"integrity", "installer-failed"}:
+                raise
 
 
 def install(uv: Uv, python: Path, lock: Path, descriptor: int | None) -> None:
@@ -59,6 +69,6 @@ def _run(uv: Uv, arguments: Sequence[str], python: Path, descriptor: int | None)
         raise
     if process.returncode:
         failure = classify(process.returncode, stderr.decode("utf-8", "replace"), where=python.parent.parent)
-        if isinstance(failure, NoSpaceError):
-            failure.hint = "free some space there, then run the same command again: it finishes what this one began"
+        first = "free some space there, then " if failure.specific_code == "no-space" else ""
+        failure.hint = f"{first}{FINISH}"
         raise failure

@@ -10,10 +10,12 @@ from types import FrameType
 
 from imprint.errors import InterruptedByUserError
 
+_NOTHING_CHANGED = "what was current before still is; run the same command again"
+
 
 @contextlib.contextmanager
-def interruptible(what: str) -> Iterator[None]:
-    """Run the body; SIGINT and SIGTERM during it end it with InterruptedByUserError.
+def interruptible(what: str, *, hint: str = _NOTHING_CHANGED) -> Iterator[None]:
+    """Run the body; SIGINT and SIGTERM during it end it with InterruptedByUserError, which gives `hint`.
 
     Inside, both arrive as KeyboardInterrupt, which no `except Exception` swallows. Outside the main thread, where
     no handler can be set, signals stay as they are.
@@ -23,9 +25,7 @@ def interruptible(what: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise InterruptedByUserError(
-            f"{what} was interrupted", hint="what was current before still is; run the same command again"
-        ) from None
+        raise InterruptedByUserError(f"{what} was interrupted", hint=hint) from None
     finally:
         _State.pending = False
         for number, handler in before.items():

@@ -109,6 +109,23 @@ def installed_twice(foreign: Foreign) -> None:
     shutil.copytree(foreign.root / "old", old)
 
 
+def listed_twice(foreign: Foreign) -> None:
+    """Leave a second dist-info over the same files, as a restored backup does: uv stops while uninstalling it."""
+    foreign.install(CPU, GPU)
+    info = next(foreign.packages.glob("onnxruntime_gpu-*.dist-info"))
+    other = info.with_name("onnxruntime_gpu-1.26.0.dist-info")
+    shutil.copytree(info, other)
+    (other / "METADATA").write_text((other / "METADATA").read_text().replace("Version: 1.31.1", "Version: 1.26.0"))
+
+
+def record_of_nonsense(foreign: Foreign) -> None:
+    foreign.install(GPU)
+    record = next(foreign.packages.glob("onnxruntime_gpu-*.dist-info")) / "RECORD"
+    content = record.read_text()
+    record.unlink()  # the file is a link to the cache
+    record.write_text(content + '\nonnxruntime/part3.py,nonsense,"ten",more\n/etc,,\n')
+
+
 def truncated_library(foreign: Foreign) -> None:
     foreign.install(GPU, *libraries(*CUDA13))
     for path in (
@@ -136,6 +153,8 @@ STATES: list[Callable[[Foreign], None]] = [
     without_metadata,
     dist_info_alone,
     installed_twice,
+    listed_twice,
+    record_of_nonsense,
     truncated_library,
 ]
 
