@@ -36,7 +36,9 @@ def _freed(needed: int | None, machine: Machine, builds: BuildTable, installed: 
     """Return what is left over once the planned build has replaced the installed one."""
     if installed is None:
         return 0
-    there = _wheel(installed.build, installed.version, machine, builds)
+    # What is on the disk takes its space whether or not it would be planned for a Tegra GPU.
+    anywhere = replace(machine, platform=replace(machine.platform, jetson=None))
+    there = _wheel(installed.build, installed.version, anywhere, builds)
     held = None if there is None else there.installed_bytes
     return None if held is None or needed is None else max(0, held - needed)
 

@@ -7,12 +7,12 @@ import re
 from random import Random
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from imprint.planning import reasons
 from imprint.planning.explain import explain
-from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
+from imprint.planning.model import Gpu, Installed, Machine, Plan, Platform, Python, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.versions import parse_version
 from imprint.planning.wire import machine_from_json, machine_to_json, plan_from_json, plan_to_json
@@ -92,6 +92,14 @@ def test_gpu_and_auto_plan_alike(situation: Situation) -> None:
 
 @PROFILE
 @given(situations())
+@example(
+    (
+        Request(device="cpu"),
+        Machine(platform=Platform(os="linux", arch="x86_64", jetson=True), python=Python(version="3.11.9")),
+        (),
+        Installed("cuda13"),
+    )
+)
 def test_the_cpu_ignores_all_that_is_said_about_gpus(situation: Situation) -> None:
     request, machine, verdicts, installed = situation
     asked = replace(request, device="cpu")
