@@ -225,7 +225,10 @@ def _refused(facts: Facts, check: str, loaded: Loaded) -> Finding:
     if status in {"none", "driver-missing"} and not _in_container(facts):
         asked = facts.device_asked in {"gpu", "auto"}
         seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, and there is no usable GPU"
-        return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen, fix=setup(facts))
+        # Without a word to the contrary a GPU build stays where a GPU may come back.
+        stays = facts.plan is not None and facts.plan.provisional and not facts.plan.pending
+        fix = f"{setup(facts, '--device', 'cpu')}, if no GPU is to come" if stays else setup(facts)
+        return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen, fix=fix)
     if status != "ok":
         return skipped(facts, check, "the driver is not usable, see gpu:driver")[0]
     seen = f"a session that asked for the GPU runs on the CPU: {_last_error(loaded)}"

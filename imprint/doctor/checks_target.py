@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from imprint.doctor.checks_place import LOW_SPACE
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, missing, recreate, repair, setup, skipped
-from imprint.runtime.inventory import is_runtime
+from imprint.doctor.judging import build_names, finding, missing, recreate, reinstall, repair, setup, skipped
+from imprint.runtime.metadata import is_vendor
 from imprint.runtime.space import in_units
 
 _CONCERNED = re.compile(
@@ -61,7 +61,7 @@ def _grouped(facts: Facts) -> Iterable[tuple[str, list[Damage]]]:
     runtimes = facts.runtimes
     groups: dict[tuple[str, str], list[Damage]] = {}
     for damage in runtimes.damages if runtimes is not None else ():
-        several = runtimes is not None and len(runtimes.builds) > 1 and is_runtime(damage.distribution)
+        several = runtimes is not None and len(runtimes.builds) > 1 and damage.distribution in build_names(facts)
         if several and damage.kind in {"size", "hash", "missing"}:
             continue  # two builds over one folder: each has files of the other
         if facts.venv is not None and not _concerns(damage) and damage.kind == "no-installer":
@@ -119,10 +119,11 @@ def _what(damage: Damage) -> str:
 
 def _fix(facts: Facts, code: str, damage: Damage, concerned: bool) -> str:
     if not concerned:
-        python = facts.interpreter.path if facts.interpreter is not None else "python"
-        return f"`uv pip install --python {python} --reinstall {damage.distribution}`, if you use that package"
-    fix = repair(facts)
-    if code == "metadata-damaged":
+        return f"{_again(facts, damage)}, if you use that package"
+    mine = facts.venv is None or damage.distribution in build_names(facts) or is_vendor(damage.distribution)
+    # What its owner put there in a version of his own is in no lock of ours.
+    fix = repair(facts) if mine else _again(facts, damage)
+    if mine and code == "metadata-damaged":
         fix += " removes what it left and installs it anew"
     runtimes = facts.runtimes
     if runtimes is not None and runtimes.free is not None:
@@ -130,6 +131,10 @@ def _fix(facts: Facts, code: str, damage: Damage, concerned: bool) -> str:
         if runtimes.free < needed:
             return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then {fix}"
     return fix
+
+
+def _again(facts: Facts, damage: Damage) -> str:
+    return reinstall(facts, damage.distribution, recorded=damage.kind not in {"no-record", "no-metadata"})
 
 
 def writable(facts: Facts) -> list[Finding]:

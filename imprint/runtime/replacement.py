@@ -194,7 +194,7 @@ class _Seen:
         if broken and (mine or found.version is None):
             self._refuse_unfit(pin)
             return broken
-        why = f"it is damaged ({broken}), and the lock has no copy of it" if broken else "it is shared"
+        why = f"it is {broken}, and the lock has no copy of it" if broken else "it is shared"
         return Stays(pin.name, found.version, pin.version, why)
 
     def _judge_runtime(self, pin: Pin, group: Sequence[Held]) -> str | None:
