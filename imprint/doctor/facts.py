@@ -171,6 +171,7 @@ class Facts:
     set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
     it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here;
     `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
+    `refusal` is why `setup --venv` will never change that environment, such as that it is no virtual one.
     `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
     """
 
@@ -198,6 +199,7 @@ class Facts:
     proof: Proof | None = None
     missed_gpu: bool = False
     interrupted: bool = False
+    refusal: ImprintError | None = None
     busy: str | None = None
     model: str | None = None
     embedded: Embedded | None = None

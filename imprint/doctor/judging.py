@@ -19,6 +19,9 @@ def finding(  # noqa: PLR0913 - a finding has that many parts
     """Return a finding; what is not given comes from the table of codes and from the facts."""
     explanation = CODES[code]
     where = runs_on or what_embeddings_run_on(facts)
+    if facts.refusal is not None and "imprint setup --venv" in (fix or ""):
+        # A command that is refused mends nothing.
+        fix = f"{facts.refusal.message}; {facts.refusal.hint}"
     return Finding(check, code, status, seen, explanation.means, where, fix or explanation.fix)
 
 
@@ -95,9 +98,16 @@ def _by_loading(facts: Facts, loaded: Loaded) -> str:
 def broken(facts: Facts) -> bool:
     """Whether the files of ONNX Runtime itself are known to be damaged."""
     damages = facts.runtimes.damages if facts.runtimes is not None else ()
-    return any(
-        damage.distribution.startswith("onnxruntime") and damage.kind not in {"no-record", "no-metadata"}
-        for damage in damages
+    builds = build_names(facts)
+    return any(damage.distribution in builds and damage.kind not in {"no-record", "no-metadata"} for damage in damages)
+
+
+def build_names(facts: Facts) -> frozenset[str]:
+    """Return the names of the installed builds of ONNX Runtime; a plug-in is none."""
+    return (
+        frozenset(build.partition(" ")[0] for build in facts.runtimes.builds if build)
+        if facts.runtimes
+        else frozenset()
     )
 
 
@@ -130,6 +140,21 @@ def install(facts: Facts, *requirements: str) -> str:
     """Return the command that installs packages into the target, in backticks."""
     python = shlex.quote(facts.interpreter.path if facts.interpreter is not None else "python")
     wanted = " ".join(shlex.quote(requirement) for requirement in requirements)
-    has_pip = facts.runtimes is not None and "pip" in facts.runtimes.versions
-    how = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    how = f"{python} -m pip install" if _has_pip(facts) else f"uv pip install --python {python}"
     return f"`{how} {wanted}`"
+
+
+def reinstall(facts: Facts, name: str, *, recorded: bool) -> str:
+    """Return the command that installs a package again in the version that is there, in backticks.
+
+    `recorded`: it has a RECORD; pip cannot uninstall what has none, and then only writes over it.
+    """
+    version = facts.runtimes.versions.get(name) if facts.runtimes is not None else None
+    wanted = name if version is None else f"{name}=={version}"
+    if not _has_pip(facts):
+        return install(facts, "--no-deps", "--reinstall", wanted)
+    return install(facts, "--no-deps", "--force-reinstall" if recorded else "--ignore-installed", wanted)
+
+
+def _has_pip(facts: Facts) -> bool:
+    return facts.runtimes is not None and "pip" in facts.runtimes.versions

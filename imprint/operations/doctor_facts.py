@@ -75,6 +75,7 @@ def gather(
         nodes=gathering.nodes,
         copies=lambda: gathering.copies(home),
         home_error=lambda: gathering.home_error(home.root),
+        refusal=lambda: _refusal(context, venv),
     )
     target: Target | None = first["target"]
     second = _look(gathered, host or RealHost(context.environ), target, deep=deep)
@@ -112,6 +113,7 @@ def gather(
         proof=gathered.together(QUICK_SECONDS, proof=lambda: known.proof(inputs))["proof"],
         missed_gpu=known.missed(first["last"]),
         interrupted=known.interrupted(),
+        refusal=first["refusal"],
         busy=first["busy"],
         model=third["model"],
         embedded=third["embedded"],
@@ -124,6 +126,22 @@ def gather(
 
 def _target(context: Context, venv: Path | None, damages: list[files.Damage]) -> Target | None:
     return current_target(context.home, damages) if venv is None else gathering.environment_target(venv)
+
+
+_REFUSED_FOR_GOOD = frozenset({"not-an-environment", "externally-managed", "python-unsupported", "managed-target"})
+"""Why an environment is never changed, whatever is run in it first."""
+
+
+def _refusal(context: Context, venv: Path | None) -> ImprintError | None:
+    if venv is None:
+        return None
+    from imprint.runtime.environment import look_at
+
+    try:
+        look_at(venv, context.home, RealHost(context.environ))
+    except ImprintError as error:
+        return error if error.specific_code in _REFUSED_FOR_GOOD else None
+    return None
 
 
 def _verdicts(context: Context, damages: list[files.Damage]) -> tuple[Verdict, ...]:

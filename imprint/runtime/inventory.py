@@ -98,7 +98,7 @@ def is_runtime(name: str) -> bool:
 
 
 def is_build(name: str, recorded: Collection[str]) -> bool:
-    """Whether a distribution is a build of ONNX Runtime: named like one and, where its RECORD shows, owner of its folder.
+    """Whether a distribution is a build of ONNX Runtime: named like one and, as far as RECORD shows, over its folder.
 
     Plug-ins are named like builds too (onnxruntime-qnn since 2.0, onnxruntime-genai-cuda) and live beside one.
     """
@@ -109,7 +109,12 @@ def is_build(name: str, recorded: Collection[str]) -> bool:
 def packages_folder(prefix: Path) -> Path | None:
     """Return the environment's site-packages, None when there is none."""
     candidates = [*sorted(prefix.glob("lib/python3*/site-packages")), prefix / "Lib" / "site-packages"]
-    return next((path for path in candidates if path.is_dir()), None)
+    found = [path for path in candidates if path.is_dir()]
+    if len(found) > 1:
+        # Made again with another Python, with the folder of the old one left behind.
+        own = Path(os.path.realpath(prefix / "bin" / "python")).name
+        found.sort(key=lambda path: path.parent.name != own)
+    return next(iter(found), None)
 
 
 def inspect(prefix: Path, *, deep: bool = False) -> Inventory:

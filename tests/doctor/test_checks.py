@@ -14,7 +14,7 @@ from imprint.doctor.findings import STATUSES, Finding, counts
 from imprint.doctor.plan_codes import PLAN_CODES
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning import reasons
-from imprint.planning.model import Installed
+from imprint.planning.model import Installed, Nvidia
 from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MANAGED_GPU
 
 CASES = Path(__file__).parent / "cases"
@@ -123,6 +123,20 @@ def test_the_plans_reason_is_told_word_for_word() -> None:
             facts = replace(base, plan=plan, device_asked="gpu")
             findings = checks.run(checks.CHECKS, facts)
             assert [finding for finding in findings if finding.id.endswith("-device") and plan.reason in finding.seen]
+
+
+def test_a_gpu_build_that_setup_would_keep_is_told_how_to_leave() -> None:
+    """A GPU may come back, so a plain `setup` changes nothing there."""
+    machine = replace(MANAGED_GPU.machine, nvidia=Nvidia("none"))  # type: ignore[type-var]
+    loaded = replace(MANAGED_GPU.loaded, session=("CPUExecutionProvider",))  # type: ignore[type-var]
+    plan = replace(GPU_PLAN, device=None, code="no-nvidia-gpu", provisional=True)
+    facts = replace(MANAGED_GPU, machine=machine, loaded=loaded, plan=plan, device_asked="auto")
+    chosen = [known for known in checks.CHECKS if known.id == "runtime:session"]
+    for kept, fix in ((plan, "`imprint setup --device cpu`"), (replace(CPU_PLAN, pending=True), "`imprint setup`")):
+        (found,) = checks.run(chosen, replace(facts, plan=kept))
+        assert found.code == "gpu-build-without-gpu"
+        assert found.fix is not None
+        assert found.fix.startswith(fix)
 
 
 def test_what_is_unreadable_or_concerns_others_is_told_as_such() -> None:

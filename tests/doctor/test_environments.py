@@ -1,6 +1,7 @@
 """Somebody's own environments, broken for real with real uv and tiny wheels: the cause is named and the fix works."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -293,6 +294,24 @@ def test_what_is_no_environment(env: Environment, name: str) -> None:
     assert seen["runs_on"] == "none"
 
 
+def test_a_setup_that_would_be_refused_is_not_what_to_run(env: Environment) -> None:
+    """A Python that is no virtual environment can be looked at; `setup --venv` never changes it."""
+    env.make(*BASE)
+    (env.prefix / "pyvenv.cfg").unlink()
+    found = told(look(env))
+    assert "not-installed" in found
+    assert "imprint setup" not in found["not-installed"]["fix"]
+    assert "python3 -m venv" in found["not-installed"]["fix"]
+
+
+def test_an_environment_made_again_with_another_python_is_healthy(env: Environment) -> None:
+    env.make(*CPU)
+    old = env.prefix / "lib" / "python3.8" / "site-packages"
+    shutil.copytree(env.packages / "userlib", old / "userlib")
+    assert told(look(env)) == {}
+    assert not env.prepare("cpu").replacement.uninstall
+
+
 def test_a_change_that_did_not_end(env: Environment) -> None:
     env.make(*CPU)
     store = journal.store_of(env.home, env.prefix)
@@ -309,6 +328,22 @@ def test_damage_to_what_embedding_does_not_need_is_a_warning(env: Environment) -
     delete("userlib")(env)
     found = told(look(env))
     assert {code: one["status"] for code, one in found.items()} == {"install-incomplete": "warning"}
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("numpy/__init__.py", "install-incomplete"), ("numpy-*/RECORD", "metadata-damaged")]
+)
+def test_what_its_owner_pinned_is_installed_again_in_that_version(env: Environment, path: str, code: str) -> None:
+    """No lock of ours has it, so `setup --repair` would leave it as it is."""
+    env.make("numpy==1.26.4", *BASE[1:], "onnxruntime==1.31.1")
+    delete(path)(env)
+    found = told(look(env))[code]
+    assert found["status"] == "error"
+    command = shlex.split(found["fix"].strip("`"))
+    assert command[:3] == ["uv", "pip", "install"]
+    assert command[-1] == "numpy==1.26.4"
+    env.own_uv(*command[1:])
+    assert told(look(env)) == {}
 
 
 HEALTHY: dict[str, tuple[str, ...]] = {

@@ -45,6 +45,18 @@ def test_no_environment_is_an_empty_inventory(tmp_path: Path) -> None:
     assert seen.distributions == ()
 
 
+def test_packages_of_an_earlier_python_are_not_those_of_todays(prefix: Path, tmp_path: Path) -> None:
+    """`python3.13 -m venv` over an environment of 3.12 leaves the old folder where it was."""
+    (prefix / "lib" / "python3.13" / "site-packages").mkdir(parents=True)
+    (prefix / "bin").mkdir()
+    for series in ("3.12", "3.13"):
+        real = tmp_path / f"python{series}"
+        real.touch()
+        (prefix / "bin" / "python").unlink(missing_ok=True)
+        (prefix / "bin" / "python").symlink_to(real)
+        assert inspect(prefix).packages == prefix / "lib" / f"python{series}" / "site-packages"
+
+
 def test_each_damage_is_its_own_problem(prefix: Path) -> None:
     packages = _packages(prefix)
     info = packages / "onnxruntime-1.31.1.dist-info"
