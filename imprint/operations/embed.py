@@ -19,7 +19,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of, status_data
-from imprint.operations.targets import target_of
+from imprint.operations.targets import command_for, target_of
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
@@ -174,7 +174,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         max_tokens=max_tokens,
         batch_tokens=_number(settings, "model.batch_tokens", _CPU_BATCH_TOKENS),
         gpu_batch_tokens=_number(settings, "model.batch_tokens", _GPU_BATCH_TOKENS),
-        repair="run `imprint setup --repair`" if options.venv is None else f"run `imprint setup --venv {options.venv}`",
+        repair="run `imprint setup --repair`" if options.venv is None else f"run `{command_for(place.target)}`",
         environ=context.environ,
     )
 

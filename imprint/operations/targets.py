@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from imprint.errors import ImprintError
@@ -72,7 +73,9 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
 
 def command_for(target: Target | None) -> str:
     """Return the command that sets this target up."""
-    return "imprint setup" if target is None or target.managed else f"imprint setup --venv {target.prefix}"
+    if target is None or target.managed:
+        return "imprint setup"
+    return f"imprint setup --venv {shlex.quote(str(target.prefix))}"
 
 
 def _faults_of(seen: Inventory) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -151,7 +152,7 @@ def test_status_plan_check_and_prune_speak_of_the_environment(foreign: Foreign) 
     context = context_of(foreign)
     told = status(context, foreign.prefix).data
     assert (told["build"], told["version"], told["pending"]) == (None, "1.26.0", True)
-    assert f"imprint setup --venv {foreign.prefix}" in told["line"]
+    assert f"imprint setup --venv {shlex.quote(str(foreign.prefix))}" in told["line"]
     assert plan(context, PlanOptions(venv=foreign.prefix)).data["pending"] is True
     set_up(foreign)
     told = status(context, foreign.prefix).data
