@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from imprint.planning.model import Gpu
+from imprint.planning.gates import CHECK, platform_steps
+from imprint.planning.model import Gpu, Machine
 from imprint.planning.rule import decide
+from imprint.planning.selection import NOT_REACHED, Question, select
+from imprint.planning.versions import parse_cuda
 from imprint.values import replace
 from planning.conftest import TABLE
 from planning.test_rule import AMPERE, AUTO, machine
@@ -34,3 +37,21 @@ def test_ptx_that_the_driver_is_too_old_for_says_so() -> None:
         "B300 (compute capability 10.3) with driver 560.35.03 needs a driver for CUDA 12.8 to compile the CUDA 12 "
         "build's code"
     )
+
+
+def test_ptx_waits_behind_native_code_of_a_later_build_and_says_so() -> None:
+    seen = machine(Gpu(0, "GPU-p", "Tesla P40", "6.1"), Gpu(1, "GPU-l", "a later chip", "12.1"))
+    waiting = select(Question(AUTO, seen, TABLE, ())).refused[1]
+    assert (waiting.build.name, waiting.gate, waiting.code) == ("cuda13-1.28", CHECK, NOT_REACHED)
+    assert waiting.seen == "the CUDA 12 build has native code for a GPU here"
+
+
+def test_each_step_judges_a_machine_of_which_nothing_is_known() -> None:
+    steps = platform_steps(TABLE.cpu, Machine())
+    passed = [step.gate for step in steps if step.passes(TABLE.cpu.wheels[0])]
+    assert passed == ["os", "libc", "libc"]
+
+
+def test_a_bare_cuda_major_is_its_minor_0() -> None:
+    assert parse_cuda("12") == (12, 0)
+    assert parse_cuda("12.4.1") == (12, 4)

@@ -8,7 +8,7 @@ import pytest
 
 from imprint.planning.driver import read_driver
 from imprint.planning.fingerprints import failed_check
-from imprint.planning.gates import Fit, fit_of
+from imprint.planning.gates import Fit, fit_of, preference
 from imprint.planning.model import Device, Gpu, OtherGpu
 from imprint.planning.portable import _preference
 from imprint.planning.rule import decide
@@ -43,6 +43,22 @@ def test_a_planned_gpu_build_is_complete() -> None:
 )
 def test_other_gpus_have_one_order(best_first: tuple[OtherGpu, ...]) -> None:
     assert {tuple(sorted(some, key=_preference)) for some in permutations(best_first)} == {best_first}
+
+
+@pytest.mark.parametrize(
+    "best_first",
+    [
+        (AMPERE, replace(AMPERE, integrated=True, memory_mib=99999)),
+        (replace(AMPERE, memory_mib=1), replace(AMPERE, memory_mib=None, index=None)),
+        (replace(AMPERE, memory_mib=1, index=1), replace(AMPERE, memory_mib=None)),
+        (replace(AMPERE, uuid="b"), replace(AMPERE, index=1, uuid="A"), replace(AMPERE, index=None, uuid=None)),
+        (replace(AMPERE, uuid=None, name="b"), replace(AMPERE, uuid="A", name="A"), replace(AMPERE, uuid="b")),
+        (replace(AMPERE, name=None, compute_capability="9"), replace(AMPERE, name="A"), replace(AMPERE, name="b")),
+        (replace(AMPERE, compute_capability=None), AMPERE, replace(AMPERE, compute_capability="X.Y")),
+    ],
+)
+def test_gpus_have_one_order(best_first: tuple[Gpu, ...]) -> None:
+    assert {tuple(sorted(some, key=preference)) for some in permutations(best_first)} == {best_first}
 
 
 def test_of_failed_checks_that_weigh_the_same_the_first_by_name_and_time_counts() -> None:
