@@ -147,7 +147,7 @@ class Uv:
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
         returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:
-            raise classify(returncode, text, where=self.home.root, needed=needed)
+            raise classify(returncode, text, where=self.home.root, needed=needed, sources=self.sources)
 
 
 def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:
@@ -234,8 +234,10 @@ _BAD_BYTES = re.compile(
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-def classify(returncode: int, text: str, *, where: Path, needed: int | None = None) -> ImprintError:
-    """Return the error that a failed uv call amounts to. `text` is what it wrote to stderr."""
+def classify(
+    returncode: int, text: str, *, where: Path, needed: int | None = None, sources: Sources = Sources()
+) -> ImprintError:
+    """Return the error that a failed uv call amounts to. `text` is what it wrote to stderr, `sources` where it looked."""
     text = _CREDENTIALS.sub("", text)
     last = last_lines(text)
     if _NO_SPACE.search(text):
@@ -251,20 +253,32 @@ def classify(returncode: int, text: str, *, where: Path, needed: int | None = No
     named = f" (`{item[1]}`)" if item else ""
     if _BAD_BYTES.search(text) and not re.search(r"error decoding|timed out|[Cc]onnection", text):
         return IntegrityError(f"a package is not what the lock names{named}: {last}", hint="nothing was changed")
-    if _NETWORK.search(text):
-        return NetworkError(
-            f"packages could not be fetched{named}: {last}",
-            hint="check the connection or name a mirror with `--index-url URL`; then run the same command again",
-        )
+    # A folder with wheels for another Python or system; an index without them would be a wrong lock.
+    unfit = sources.find_links is not None and "no wheels with a matching" in text
+    if unfit or _NETWORK.search(text):
+        return NetworkError(f"packages could not be fetched{named}: {last}", hint=_where_to_look(sources))
     how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
     return ImprintError(f"the installer {how}", hint="run the same command again", code="installer-failed")
+
+
+def _where_to_look(sources: Sources) -> str:
+    if not sources.offline:
+        return "check the connection or name a mirror with `--index-url URL`; then run the same command again"
+    if sources.find_links is None:
+        return "leave out `--offline`, or name a folder of wheels with `--find-links DIR`"
+    return (
+        f"`{sources.find_links}` lacks wheels for this Python and system; where there is a network, "
+        "`imprint bundle --for FILE DIR` fetches them for the machine of a document (`imprint machine`)"
+    )
 
 
 def last_lines(text: str, count: int = 6) -> str:
     """Return the last lines of uv's own words as one line, without its remarks about environments and hints."""
     lines = [line.strip() for line in text.splitlines()]
     kept = [
-        line for line in lines if line and not line.startswith(("Using Python", "Resolved", "hint:", "Downloading"))
+        line
+        for line in lines
+        if line and not line.startswith(("Using Python", "Using CPython", "Resolved", "hint:", "Downloading"))
     ]
     return "; ".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-count:]) or "no output"
 

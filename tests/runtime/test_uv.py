@@ -71,6 +71,22 @@ def test_a_failure_of_uv_has_its_class(text: str, error: type[ImprintError]) -> 
     assert found.message
 
 
+@pytest.mark.parametrize(
+    ("sources", "text", "hint"),
+    [
+        (Sources(), DNS, "--index-url"),
+        (Sources(offline=True), OFFLINE, "leave out `--offline`"),
+        (Sources(offline=True, find_links=Path("/wheels")), OFFLINE, "imprint bundle"),
+        (Sources(offline=True, find_links=Path("/wheels")), NO_WHEEL, "imprint bundle"),
+    ],
+)
+def test_what_is_not_found_is_to_be_looked_for_where_it_can_be(sources: Sources, text: str, hint: str) -> None:
+    found = classify(1, text, where=Path("/"), sources=sources)
+    assert type(found) is NetworkError
+    assert found.hint is not None
+    assert hint in found.hint
+
+
 def test_a_mismatch_names_the_file_what_was_expected_and_what_came() -> None:
     message = classify(1, MISMATCH, where=Path("/")).message
     assert "flatbuffers==25.12.19" in message
