@@ -237,7 +237,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 def classify(
     returncode: int, text: str, *, where: Path, needed: int | None = None, sources: Sources = Sources()
 ) -> ImprintError:
-    """Return the error that a failed uv call amounts to. `text` is what it wrote to stderr, `sources` where it looked."""
+    """Return the error that a failed uv call amounts to: `text` is what it told stderr, `sources` where it looked."""
     text = _CREDENTIALS.sub("", text)
     last = last_lines(text)
     if _NO_SPACE.search(text):
