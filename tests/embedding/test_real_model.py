@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from embedding.test_client import embed as embed_with
 from embedding.test_outputs import parse_npy
 from imprint.embedding.client import Settings
 from imprint.embedding.models import model_files
+from imprint.errors import ImprintError
 from imprint.operations.context import Context
 from imprint.paths import Home
 from imprint.runtime.target import Target, current_target
@@ -235,3 +237,17 @@ def test_a_damaged_model_is_refused_with_the_way(home: Path) -> None:
     finally:
         weights.write_bytes(whole)
     assert run_cli(home, ["embed", "a"]).code == 0
+
+
+def test_a_package_that_is_missing_is_no_fault_of_the_model(home: Path, target: Target, tmp_path: Path) -> None:
+    """As in somebody's own environment that has ONNX Runtime and was never set up."""
+    subprocess.run([target.python, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    (packages,) = (tmp_path / "env").glob("lib/*/site-packages")
+    for path in next(target.prefix.glob("lib/*/site-packages")).iterdir():
+        if not path.name.startswith("tokenizers"):
+            (packages / path.name).symlink_to(path)
+    lacking = replace(settings(home, target), python=tmp_path / "env" / "bin" / "python", repair="run `imprint setup`")
+    with pytest.raises(ImprintError, match="tokenizers") as caught:
+        embed_with(lacking, [b"one text"])
+    assert caught.value.specific_code == "target-incomplete"
+    assert caught.value.hint == "run `imprint setup`"

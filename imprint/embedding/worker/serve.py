@@ -40,6 +40,8 @@ def serve(settings: Dict[str, Any], texts: BinaryIO, answers: BinaryIO) -> None:
     try:
         session = Session(settings["model"], settings["device"])
         tokens = Tokens(settings["tokenizer"], settings["max_tokens"])
+    except ImportError:
+        raise  # the environment lacks a package; the model is not to blame
     except Exception as error:
         raise ModelError(str(error)) from error
     if session.dims not in {None, settings["dims"]}:
