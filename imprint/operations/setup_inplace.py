@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,7 @@ class _InplaceRun:
             warnings=(
                 *remarks_of(self.findings),
                 *(self.warnings or not_honoured(self.context, plan, refused)),
+                *_left_out(self.outcomes),
                 *remarks_of_pruned(pruned),
             ),
             errors=(refused,) if refused is not None else (),
@@ -203,6 +205,19 @@ def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan) 
         host=RealHost(context.environ),
         locks=(seams.lock_path(lock), seams.lock_path(BASE_LOCK)),
         repair=options.repair,
+    )
+
+
+def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:
+    """Say what `pip check` will complain about from now on, to whoever has it in a test of his own."""
+    needs = {(need.holder, need.requirement.name) for outcome in outcomes for need in outcome.left_out}
+    return tuple(
+        Remark(
+            "requirement-left-out",
+            f"{holder} requires {name}, which Imprint does not use and did not install: `pip check` will name it",
+            f"install {name} there too if that matters to you",
+        )
+        for holder, name in sorted(needs)
     )
 
 

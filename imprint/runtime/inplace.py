@@ -29,6 +29,7 @@ from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
 from imprint.runtime.replacement import refuse_out_of_range
+from imprint.runtime.unused import Need, left_out
 from imprint.runtime.uv import Uv
 from imprint.state.files import raise_for_write
 
@@ -60,13 +61,15 @@ _CHILD = Path(__file__).with_name("load_child.py")
 class InplaceOutcome:
     """What was done. `plan` is what was followed, which is newer than the one that was asked for when things moved.
 
-    `removed` are the names that are gone, for the cache; `package`, `version` and `file` are what the environment
+    `removed` are the names that are gone, for the cache; `left_out` is what an installed package requires and our locks
+    leave out on purpose; `package`, `version` and `file` are what the environment
     loads, None when nothing had to be proved.
     """
 
     plan: InplacePlan
     changed: bool
     removed: tuple[str, ...] = ()
+    left_out: tuple[Need, ...] = ()
     package: str | None = None
     version: str | None = None
     file: str | None = None
@@ -154,6 +157,7 @@ class _Change:
             plan=plan,
             changed=True,
             removed=intent.uninstall,
+            left_out=left_out(staged, self._staying(), plan.environment.markers),
             package=loaded["package"],
             version=loaded["version"],
             file=loaded["file"],
@@ -295,6 +299,9 @@ class _Change:
                 installed={name: version for name, version in sorted(ours.items()) if now.get(name) == version},
             ),
         )
+
+    def _staying(self) -> set[str]:
+        return {found.name for found in self.plan.held} - set(self.plan.replacement.uninstall)
 
     def _say(self, event: str, step: str, message: str) -> None:
         self.on_event(Event(event, step, message))

@@ -101,6 +101,17 @@ def needs_of_remaining(
     return {name: tuple(needs) for name, needs in walk.needs.items()}
 
 
+def left_out(coming: Sequence[Held], staying: Collection[str], environment: Mapping[str, str]) -> tuple[Need, ...]:
+    """Return what distributions that are installed require and will not have; `staying` are names that are there."""
+    there = {*staying, *(found.name for found in coming)}
+    return tuple(
+        Need(found.name, requirement)
+        for found in coming
+        for requirement in parse_requirements(found.requires)
+        if holds(requirement, environment) and normalize(requirement.name) not in there
+    )
+
+
 def satisfied(requirement: Requirement, version: str | None) -> bool:
     """Whether an installed version is one that a requirement accepts; an unreadable one is not."""
     try:

@@ -34,7 +34,7 @@ from support.twins import lock
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     made = make_wheels(tmp_path_factory.mktemp("foreign wheels"))
-    made.add("tokenizers", "0.23.3", {"tokenizers/__init__.py": ""})
+    made.add("tokenizers", "0.23.3", {"tokenizers/__init__.py": ""}, ["huggingface-hub<3", "numpy"])
     lock(made.lock("base"), {"tokenizers==0.23.3": made.made["tokenizers==0.23.3"]})
     return made
 
@@ -132,11 +132,19 @@ def test_to_the_gpu_and_back(foreign: Foreign) -> None:
 def test_a_failed_check_ends_in_the_cpu_build_and_is_remembered(foreign: Foreign) -> None:
     result = set_up(foreign, "gpu", prove=failing)
     assert result.ok
-    assert [warning.code for warning in result.warnings] == ["check-failed"]
+    assert [warning.code for warning in result.warnings] == ["check-failed", "requirement-left-out"]
     assert result.data["status"]["runs_on"] == "cpu"
     assert "onnxruntime-gpu" not in names(foreign)
     (verdict,), _ = verdicts.load(foreign.home)
     assert verdict.result == "failed"
+
+
+def test_what_pip_will_miss_from_now_on_is_said_once(foreign: Foreign) -> None:
+    """The lock leaves out a client for a model hub; a `pip check` among its owner's own tests does not."""
+    (warning,) = set_up(foreign).warnings
+    assert warning.code == "requirement-left-out"
+    assert warning.message.startswith("tokenizers requires huggingface-hub,")
+    assert set_up(foreign).warnings == ()
 
 
 def test_a_gpu_that_is_required_and_not_planned_changes_nothing(foreign: Foreign) -> None:
