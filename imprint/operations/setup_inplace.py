@@ -162,7 +162,8 @@ class _InplaceRun:
         self.outcomes.append(outcome)
         if outcome.changed:
             count = len(outcome.plan.replacement.changes)
-            self.on_event(Event("done", "install", f"{count} changes in `{prepared.environment.prefix}`"))
+            what = "1 change" if count == 1 else f"{count} changes"
+            self.on_event(Event("done", "install", f"{what} in `{prepared.environment.prefix}`"))
         return outcome.changed
 
     def _prune(self) -> Pruned:
