@@ -36,7 +36,11 @@ class Pruned:
 
 
 def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
-    """Remove generations that were never finished; a finished one may be what a killed run had only to point to."""
+    """Remove what a killed run left: generations that were never finished, and files it tried links with.
+
+    A finished generation may be what that run had only to point to, so it stays.
+    """
+    space.remove_trials(home.cache, home.runtimes)
     folders = _unneeded(home, pointer)
     _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -40,11 +41,14 @@ def error(needed: int | None, where: Path) -> NoSpaceError:
     )
 
 
+_TRIAL = ".link-"
+
+
 def can_link(source: Path, target: Path) -> bool:
     """Whether a file below `source` can have a second name below `target`; both folders are made when missing."""
     for folder in (source, target):
         folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=".link-", dir=source)
+    descriptor, name = tempfile.mkstemp(prefix=_TRIAL, dir=source)
     os.close(descriptor)
     other = target / Path(name).name
     try:
@@ -55,6 +59,14 @@ def can_link(source: Path, target: Path) -> bool:
         for path in (Path(name), other):
             path.unlink(missing_ok=True)
     return True
+
+
+def remove_trials(*folders: Path) -> None:
+    """Remove what `can_link` left in these folders when it was killed."""
+    for folder in folders:
+        for path in folder.glob(f"{_TRIAL}*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def used_by(folder: Path) -> int:

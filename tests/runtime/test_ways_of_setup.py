@@ -272,6 +272,15 @@ def test_prune_alone_frees_what_no_target_uses(place: Place) -> None:
     assert place.setup("cpu").data["changes"] == []
 
 
+def test_files_that_a_killed_run_tried_links_with_go_with_the_next(place: Place) -> None:
+    place.setup("cpu")
+    left = [folder / ".link-x1y2z3" for folder in (place.home.cache, place.home.runtimes)]
+    for path in left:
+        path.touch()
+    place.setup("cpu")
+    assert not any(path.exists() for path in left)
+
+
 def test_prune_removes_tool_environments_of_other_locks(tmp_path: Path) -> None:
     """Those of other launchers go, the one that runs stays; run from anywhere else, none goes."""
     home = Home(tmp_path)
