@@ -38,6 +38,14 @@ def unclaimed(packages: Path, folders: Iterable[str]) -> tuple[str, ...]:
     return tuple(path for folder in folders for path in _files(packages, folder) if not _is_claimed(path, claimed))
 
 
+def is_within(packages: Path, path: str) -> bool:
+    """Whether a recorded path stays in the folder of packages: relative, no `..`, through no link that leads out."""
+    parts = Path(path).parts
+    if not parts or Path(path).is_absolute() or ".." in parts:
+        return False
+    return (packages / path).parent.resolve().is_relative_to(packages.resolve())
+
+
 def claimed_files(packages: Path) -> frozenset[str]:
     """Return every path that a RECORD in `packages` names."""
     found: set[str] = set()
@@ -47,9 +55,13 @@ def claimed_files(packages: Path) -> frozenset[str]:
 
 
 def remove_unclaimed(packages: Path, folders: Iterable[str], paths: Collection[str] = ()) -> int:
-    """Remove the unclaimed files below `folders` and those of `paths`, then folders left empty; return how many."""
+    """Remove the unclaimed files below `folders` and those of `paths`, then folders left empty; return how many.
+
+    A damaged or hostile RECORD may have named anything in `paths`: what leaves the folder of packages is not touched.
+    """
     claimed = claimed_files(packages)
-    going = {path for path in paths if not _is_claimed(path, claimed) and os.path.lexists(packages / path)}
+    known = [path for path in paths if is_within(packages, path)]
+    going = {path for path in known if not _is_claimed(path, claimed) and os.path.lexists(packages / path)}
     going.update(unclaimed(packages, folders))
     for path in sorted(going):
         with contextlib.suppress(IsADirectoryError, FileNotFoundError):
@@ -68,6 +80,8 @@ def remove_metadata(packages: Path, touched: Sequence[Held]) -> None:
 
 def remove_empty_folders(top: Path) -> None:
     """Remove `top` and the folders below it as far as they hold no file; a folder of compiled files alone is empty."""
+    if top.is_symlink():
+        return  # what it leads to is somebody else's
     for folder, _, _ in os.walk(top, topdown=False):
         path = Path(folder)
         if path.name == "__pycache__":
@@ -83,7 +97,7 @@ def keep(packages: Path, paths: Iterable[str], folder: Path) -> None:
     """Keep a copy of each file below `folder`, as a hard link where the disk allows one."""
     for path in paths:
         source, copy = packages / path, folder / path
-        if not source.is_file() or path.startswith(".."):
+        if not is_within(packages, path) or not source.is_file():
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -113,6 +127,8 @@ def put_back(packages: Path, folder: Path) -> int:
 
 
 def _files(packages: Path, folder: str) -> Iterator[str]:
+    if not (packages / folder).resolve().is_relative_to(packages.resolve()):
+        return
     for found, _, names in os.walk(packages / folder):
         relative = Path(found).relative_to(packages)
         for name in names:
