@@ -18,6 +18,12 @@ from pathlib import Path
 
 _SEPARATORS = re.compile(r"[-_.]+")
 _ASSIGNMENT = re.compile(r"""^(\w+)\s*=\s*(['"])([^'"\n]*)\2\s*$""", re.MULTILINE)
+_MARKS = {
+    "providers_cuda": "onnxruntime-gpu",
+    "providers_openvino": "onnxruntime-openvino",
+    "DirectML": "onnxruntime-directml",
+}
+"""Files that only one build of ONNX Runtime brings, for builds that do not name themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +139,35 @@ def runtime_package(packages: Path) -> RuntimePackage | None:
     """Return what the folder `onnxruntime` in `packages` says it is, None when there is no such folder."""
     if not (packages / "onnxruntime").is_dir():
         return None
-    try:
-        text = (packages / "onnxruntime" / "capi" / "build_and_package_info.py").read_text("utf-8")
-    except (OSError, ValueError):
-        return RuntimePackage()
-    values = {name: value for name, _, value in _ASSIGNMENT.findall(text)}
+    capi = packages / "onnxruntime" / "capi"
+    values = _assigned(capi / "build_and_package_info.py")
+    if values is None:
+        return _unnamed_package(packages / "onnxruntime")
     return RuntimePackage(values.get("package_name"), values.get("__version__"), values.get("cuda_version"))
+
+
+def _assigned(path: Path) -> dict[str, str] | None:
+    """Return the strings that a module assigns, None when it cannot be read."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, ValueError):
+        return None
+    return {name: value for name, _, value in _ASSIGNMENT.findall(text)}
+
+
+def _unnamed_package(folder: Path) -> RuntimePackage:
+    """Return what a build before 1.21 is, which does not name itself: its libraries do, and its version stands apart.
+
+    Without its modules the folder is hollow.
+    """
+    try:
+        names = sorted(path.name for path in (folder / "capi").iterdir())
+    except OSError:
+        return RuntimePackage()
+    if not any(name.startswith("onnxruntime_pybind11_state") for name in names):
+        return RuntimePackage()
+    package = next((of for mark, of in _MARKS.items() if any(mark in name for name in names)), "onnxruntime")
+    return RuntimePackage(package, (_assigned(folder / "__init__.py") or {}).get("__version__"))
 
 
 def tree_files(folder: Path) -> Iterator[os.stat_result]:

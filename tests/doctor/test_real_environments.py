@@ -163,6 +163,7 @@ def test_healthy_environments_raise_no_alarm(real: Real) -> None:
             ("onnxruntime==1.32.0",),
             ("onnxruntime==1.26.0",),
             ("onnxruntime==1.22.1", "numpy==2.2.6"),
+            ("onnxruntime==1.17.3", "numpy==1.26.4"),
             ("onnxruntime==1.31.1", "rich", "httpx", "pydantic"),
         )
     ):

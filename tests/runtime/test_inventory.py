@@ -101,6 +101,20 @@ def test_a_hollow_folder_says_nothing_about_itself(prefix: Path) -> None:
     assert inspect(prefix).runtime == RuntimePackage()
 
 
+@pytest.mark.parametrize(
+    ("beside", "package"), [("libonnxruntime_providers_cuda.so", "onnxruntime-gpu"), (None, "onnxruntime")]
+)
+def test_a_build_that_does_not_name_itself_is_not_hollow(prefix: Path, beside: str | None, package: str) -> None:
+    """Builds before 1.21 have no `build_and_package_info.py`."""
+    capi = _packages(prefix) / "onnxruntime" / "capi"
+    (capi / "build_and_package_info.py").unlink()
+    (capi / "onnxruntime_pybind11_state.cpython-312-x86_64-linux-gnu.so").touch()
+    if beside is not None:
+        (capi / beside).touch()
+    (capi.parent / "__init__.py").write_text('"""x"""\n__version__ = "1.17.3"\n', encoding="utf-8")
+    assert inspect(prefix).runtime == RuntimePackage(package, "1.17.3")
+
+
 @pytest.mark.parametrize("name", ["onnxruntime-qnn", "onnxruntime-genai-cuda"])
 def test_a_plug_in_named_like_a_build_is_none(prefix: Path, tmp_path: Path, name: str) -> None:
     """The onnxruntime-qnn of today requires a build and lies beside it; it used to be one."""
