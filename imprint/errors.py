@@ -50,6 +50,12 @@ class StateNewerError(StateError):
     code = "state-newer"
 
 
+class NotOursError(ImprintError):
+    """Something would be removed, moved or overwritten that does not belong to what the caller works in."""
+
+    code = "not-ours"
+
+
 class BusyError(ImprintError):
     """Another Imprint holds the mutex."""
 

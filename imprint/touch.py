@@ -1,0 +1,243 @@
+"""The one place that removes, moves, creates or overwrites: "may this path be touched" is asked here and nowhere else.
+
+Every function takes the folder that its caller means to work in (`within`) and raises NotOursError for a path whose
+real parent lies elsewhere, whatever links or `..` it goes through. The last part of a path is never followed: a link
+is removed or replaced itself. Only the system's own errors (OSError) come out beside. Standard library only, so that
+state and the launcher can use it; a test finds every call that changes files outside this module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from pathlib import Path
+
+from imprint.errors import NotOursError
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | _NOFOLLOW
+
+TEMPORARY = ".tmp"
+"""How the files end that are written beside what they are about to replace; a killed run leaves one at most."""
+
+
+def is_within(path: Path, within: Path) -> bool:
+    """Whether `path` names something below `within` once every link on the way to it is followed, itself aside."""
+    return _place(path, within) is not None
+
+
+def require_within(path: Path, within: Path) -> Path:
+    """Return where `path` really is, itself not followed. Raises NotOursError when that is not below `within`."""
+    place = _place(path, within)
+    if place is None:
+        raise NotOursError(
+            f"`{path}` does not lie in `{within}`, so it was not touched",
+            hint="a link or a damaged record leads out of that folder; remove the link, or name another folder",
+        )
+    return Path(place)
+
+
+def remove_file(path: Path, *, within: Path) -> bool:
+    """Remove a file, or a link and not what it leads to; return whether there was one. Folders are refused."""
+    place = require_within(path, within)
+    try:
+        if stat.S_ISDIR(os.lstat(place).st_mode):
+            raise NotOursError(f"`{path}` is a folder where a file was expected, so it was not removed")
+        os.unlink(place)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        # Windows keeps a file that is mapped, but lets it be renamed.
+        if os.name != "nt":
+            raise
+        os.rename(place, place.with_name(f".{place.name}.{secrets.token_hex(4)}{TEMPORARY}"))
+    return True
+
+
+def remove_tree(path: Path, *, within: Path) -> bool:
+    """Remove a folder and all below it, or a link itself; return whether nothing of it is left.
+
+    What cannot be removed stays, and is for the caller to notice: half a folder is no reason to keep the other half.
+    """
+    place = require_within(path, within)
+    try:
+        mode = os.lstat(place).st_mode
+    except FileNotFoundError:
+        return True
+    if stat.S_ISDIR(mode):
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(place)
+    return not os.path.lexists(place)
+
+
+def remove_empty(path: Path, *, within: Path) -> bool:
+    """Remove a folder if it is empty; return whether it was. A link to a folder stays."""
+    place = require_within(path, within)
+    try:
+        if not stat.S_ISDIR(os.lstat(place).st_mode):
+            return False
+        os.rmdir(place)
+    except OSError:
+        return False
+    return True
+
+
+def move(source: Path, target: Path, *, within: Path) -> None:
+    """Rename `source` to `target`, over a file or a link that is there; both lie below `within`.
+
+    Raises IsADirectoryError when a folder is there. Between two disks the content is copied first.
+    """
+    start, place = require_within(source, within), require_within(target, within)
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.lstat(place).st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(target))
+    try:
+        _rename_over(start, place)
+    except OSError as error:
+        if error.errno != errno.EXDEV or not stat.S_ISREG(os.lstat(start).st_mode):
+            raise
+        copy_file(start, place, within=within)
+        os.unlink(start)
+
+
+def copy_file(source: Path, target: Path, *, within: Path) -> None:
+    """Copy a regular file's content and mode over `target`, which is replaced whole."""
+    place = require_within(target, within)
+    temporary = _beside(place)
+    descriptor = _create(temporary, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as copy, Path(source).open("rb") as original:
+            shutil.copyfileobj(original, copy, 1024 * 1024)
+        shutil.copystat(source, temporary)
+        _rename_over(temporary, place)
+    except BaseException:
+        _forget(temporary)
+        raise
+
+
+def write_file(path: Path, content: bytes, *, within: Path, durable: bool = True, private: bool = False) -> None:
+    """Replace `path` so that a reader, or a power cut, sees the old content or the new; missing folders are made.
+
+    The mode follows the umask, or is 0600 when `private`. Without `durable` a power cut may leave a damaged file.
+    """
+    make_folder(path.parent, within=within)
+    place = require_within(path, within)
+    temporary = _beside(place)
+    descriptor = _create(temporary, 0o600 if private else 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        _rename_over(temporary, place)
+    except BaseException:
+        _forget(temporary)
+        raise
+    if durable:
+        sync_folder(place.parent)
+
+
+def create_file(path: Path, *, within: Path, private: bool = False) -> int:
+    """Create a file that is not there yet and return its descriptor for reading and writing.
+
+    Raises FileExistsError when anything is there, a dangling link too.
+    """
+    return _create(require_within(path, within), 0o600 if private else 0o666)
+
+
+def open_lock(path: Path, *, within: Path) -> int:
+    """Open a file of ours to lock it, or to write into it, and create it when missing; a link there is an error."""
+    return os.open(require_within(path, within), os.O_RDWR | os.O_CREAT | _FLAGS, 0o666)
+
+
+def make_folder(path: Path, *, within: Path) -> None:
+    """Make a folder and those above it, `within` too; one that is there stays."""
+    if os.path.normpath(path) != os.path.normpath(within):
+        # The nearest folder that is there has to be ours; what is made below it then is.
+        first = path
+        while not os.path.lexists(first.parent) and first.parent != first:
+            first = first.parent
+        if os.path.lexists(within):
+            require_within(first, within)
+    Path(path).mkdir(parents=True, exist_ok=True)
+
+
+def new_folder(prefix: str, *, within: Path) -> Path:
+    """Make a folder in `within` that nobody else has and return it; its name begins with `prefix`."""
+    for _ in range(100):
+        folder = within / f"{prefix}{secrets.token_hex(4)}"
+        try:
+            require_within(folder, within).mkdir(mode=0o777)
+        except FileExistsError:
+            continue
+        return folder
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(within / prefix))
+
+
+def link_file(source: Path, target: Path, *, within: Path) -> None:
+    """Give a regular file a second name. Raises OSError where the disk cannot."""
+    os.link(source, require_within(target, within), follow_symlinks=False)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut, where the system can (not on Windows)."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and overlay file systems cannot sync a folder; the rename itself is still atomic.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _place(path: Path, within: Path) -> str | None:
+    """Return where `path` really is, itself not followed; None when that is not below `within`."""
+    parent, name = os.path.split(os.fspath(path))
+    if name in {"", ".", ".."} or "\0" in os.fspath(path):
+        return None
+    try:
+        parent, root = os.path.realpath(parent), os.path.realpath(within)
+    except OSError:
+        return None
+    if parent != root and not parent.startswith(root.rstrip(os.sep) + os.sep):
+        return None
+    return os.path.join(parent, name)
+
+
+def _beside(place: Path) -> Path:
+    # A long name must not become too long a name.
+    return place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}{TEMPORARY}")
+
+
+def _create(place: Path, mode: int) -> int:
+    return os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, mode)
+
+
+def _forget(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(temporary)
+
+
+def _rename_over(source: Path, target: Path) -> None:
+    # On Windows a virus scanner or a reader without delete sharing refuses the replacement for a moment.
+    for pause in (0.02, 0.1, 0.5) if sys.platform == "win32" else ():
+        try:
+            os.replace(source, target)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    os.replace(source, target)
