@@ -36,7 +36,6 @@ OUTSIDE = (
     "folder-link/file",
     "folder-link/deep",
     "sub/../../theirs/file",
-    "loop/file/x",
     "nul\0byte",
 )
 SELF = ("", ".", "..", "sub/..", "folder-link/..")
