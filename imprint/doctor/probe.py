@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,8 +19,8 @@ from imprint.planning.model import Device
 from imprint.probing.children import run_child
 from imprint.probing.host import ChildResult
 from imprint.runtime import check_child
-from imprint.runtime.check import child_environment
 from imprint.runtime.check_causes import broken_library
+from imprint.runtime.target_child import child_arguments, child_environment
 
 SECONDS = 60.0
 """How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""
@@ -53,7 +52,7 @@ def try_runtime(  # noqa: PLR0913 - all but the first three are keywords
         "gpu": gpu,
         "names": [name for name, _ in names],
     }
-    argv = [os.fspath(python), "-I", "-B", os.fspath(CHILD), json.dumps(request)]
+    argv = child_arguments(python, CHILD, json.dumps(request))
     environment = child_environment(environ, device)
     return parse_probe(run_child(argv, deadline=deadline, environ=environment, limit=_OUTPUT_LIMIT), dict(names))
 

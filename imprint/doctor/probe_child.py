@@ -27,6 +27,7 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 def load() -> tuple[Any, Mapping[str, Any]]:
     """Import ONNX Runtime; return it (None when that fails) and what it says of itself."""
     seen: dict[str, Any] = {"error": None}
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it reads this as it loads; whoever starts this file sets it too
     try:
         import onnxruntime
     except BaseException as problem:  # whatever stops the import is what was asked for

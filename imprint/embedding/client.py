@@ -23,8 +23,9 @@ from typing import IO, Any, Self
 
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
-from imprint.probing.libraries import without_stubs
+from imprint.planning.model import Device
 from imprint.runtime.check_causes import plain
+from imprint.runtime.target_child import HIDDEN, child_arguments, child_environment
 
 BOOT = (
     "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
@@ -50,7 +51,7 @@ SILENT_SECONDS = 300.0
 class Settings:
     """How to run a worker. `rows` is `raw` (float32, little-endian), `jsonl` or `text`; `device` is `cpu` or `gpu`.
 
-    `gpu_uuid` is the one GPU the worker may see; `repair` is the hint where the target itself is at fault. Token limits
+    `gpu` is the one GPU the worker may see; `repair` is the hint where the target itself is at fault. Token limits
     count special tokens; batches count padding too.
     """
 
@@ -60,7 +61,7 @@ class Settings:
     dims: int
     rows: str = "raw"
     device: str = "cpu"
-    gpu_uuid: str | None = None
+    gpu: Device | None = None
     threads: int = 1
     max_tokens: int = 256
     batch_tokens: int = 256
@@ -296,16 +297,14 @@ def worker_arguments(settings: Settings, program: str = "main") -> list[str]:
         "gpu_batch_tokens": settings.gpu_batch_tokens,
     }
     boot = BOOT.format(program=program)
-    return [os.fspath(settings.python), "-I", "-B", "-c", boot, os.fspath(settings.worker), json.dumps(told)]
+    return child_arguments(settings.python, boot, os.fspath(settings.worker), json.dumps(told))
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
-    """Return the environment of a worker: ours, one thread for each library, and the planned GPU alone."""
-    environ = dict(settings.environ)
-    if "LD_LIBRARY_PATH" in environ:
-        # A toolkit's stub of the driver would stand before the real one.
-        environ["LD_LIBRARY_PATH"] = without_stubs(environ["LD_LIBRARY_PATH"])
-    environ |= {
+    """Return the environment of a worker: a child's, one thread for each library, and no GPU where none is used."""
+    return {
+        **child_environment(settings.environ, settings.gpu),
+        **(HIDDEN if settings.device == "cpu" else {}),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -313,11 +312,6 @@ def worker_environment(settings: Settings) -> dict[str, str]:
         "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
         "MALLOC_ARENA_MAX": "1",
     }
-    if settings.gpu_uuid is not None:
-        environ |= {"CUDA_VISIBLE_DEVICES": settings.gpu_uuid, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    elif settings.device == "cpu":
-        environ["CUDA_VISIBLE_DEVICES"] = ""
-    return environ
 
 
 def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:

@@ -118,7 +118,7 @@ def _place(context: Context, target: Target, device: Device | None) -> Placement
         tokenizer=files.tokenizer,
         dims=model.dims,
         device="cpu" if device is None else "gpu",
-        gpu_uuid=device.uuid if device is not None else None,
+        gpu=device,
         max_tokens=model.max_tokens,
         environ=context.environ,
     )

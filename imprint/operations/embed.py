@@ -169,7 +169,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         dims=model.dims,
         rows=FORMATS[options.format],
         device="cpu" if device is None else "gpu",
-        gpu_uuid=None if device is None else device.uuid,
+        gpu=device,
         threads=_number(settings, "model.threads", usable_cores(RealHost(context.environ)) or os.cpu_count() or 1),
         max_tokens=max_tokens,
         batch_tokens=_number(settings, "model.batch_tokens", _CPU_BATCH_TOKENS),

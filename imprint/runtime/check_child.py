@@ -243,6 +243,7 @@ def loaded_libraries() -> dict[str, str]:
 def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
     """Load ONNX Runtime and run every step; return the facts, and tell those known so far before each step."""
     facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}, "complete": True}
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it reads this as it loads; whoever starts this file sets it too
     try:
         import numpy as np  # here: a broken package is one of the answers
         import onnxruntime

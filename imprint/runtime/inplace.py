@@ -29,6 +29,7 @@ from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
 from imprint.runtime.replacement import refuse_out_of_range
+from imprint.runtime.target_child import child_arguments, child_environment
 from imprint.runtime.unused import Need, left_out
 from imprint.runtime.uv import Uv
 from imprint.state.files import raise_for_write
@@ -318,10 +319,9 @@ def _paths(touched: Sequence[Held], before: Sequence[str]) -> tuple[str, ...]:
 def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     """Load ONNX Runtime in a child and return what it says; raise IntegrityError when it is not the planned build."""
     environment, runtime = plan.environment, plan.wanted.runtime
-    argv = [os.fspath(environment.python), "-I", "-B", os.fspath(_CHILD)]
-    if beside is not None:
-        argv.append(os.fspath(beside))
-    ended = plan.asked.host.run(argv, deadline=LOAD_SECONDS)
+    argv = child_arguments(environment.python, _CHILD, *([] if beside is None else [os.fspath(beside)]))
+    host = plan.asked.host
+    ended = host.run(argv, deadline=LOAD_SECONDS, environ=child_environment(host.environ))
     facts: dict[str, Any] = {}
     problem = None
     try:

@@ -17,6 +17,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         sys.path.insert(0, sys.argv[1])
     facts: dict[str, str | None] = {"file": None, "package": None, "version": None, "error": None}
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it reads this as it loads; whoever starts this file sets it too
     try:
         import onnxruntime
         from onnxruntime.capi import build_and_package_info as build

@@ -27,6 +27,7 @@ from imprint.embedding.models import load_catalogue, model_files  # noqa: E402
 from imprint.operations.context import Context  # noqa: E402
 from imprint.resources import lock_path  # noqa: E402
 from imprint.runtime.target import Target, current_target  # noqa: E402
+from imprint.runtime.target_child import child_environment  # noqa: E402
 from imprint.runtime.uv import find_uv  # noqa: E402
 
 QUERIES = ROOT / "tests" / "embedding" / "queries.json"
@@ -157,7 +158,7 @@ def main() -> None:
         loop = [str(target.python), script, str(published), str(tokenizer), str(texts), str(plain), str(asked.batch)]
         for _ in range(asked.rounds):
             ours = measure(imprint_embed(texts, rows), environment(context))
-            theirs = measure(loop, dict(context.environ))
+            theirs = measure(loop, child_environment(context.environ))
             for label, run in (("imprint embed", ours), (f"plain loop, {asked.batch} in order", theirs)):
                 say(
                     f"{label}: {count / run.wall:.1f} texts/s (wall {run.wall:.1f} s, CPU {run.cpu:.1f} s),"

@@ -6,8 +6,11 @@ Runs in a target environment: `plain_loop.py MODEL TOKENIZER TEXTS.jsonl OUT.npy
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import, or it sends
 
 import numpy as np
 import onnxruntime as ort

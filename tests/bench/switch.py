@@ -33,6 +33,7 @@ from imprint.runtime import inventory  # noqa: E402
 from imprint.runtime.events import Event  # noqa: E402
 from imprint.runtime.recipe import own_interpreter  # noqa: E402
 from imprint.runtime.target import current_target  # noqa: E402
+from imprint.runtime.target_child import child_environment  # noqa: E402
 from imprint.runtime.uv import find_uv, install_arguments, replace_offline  # noqa: E402
 from support.place import machine_like_this  # noqa: E402
 
@@ -102,7 +103,8 @@ class Bench:
             argv = [str(uv.executable), "--no-config", *arguments]
             subprocess.run(argv, check=True, env=environ, capture_output=True)
         made = time.monotonic()
-        subprocess.run([str(python), "-I", "-c", "import onnxruntime"], check=True)
+        load = [str(python), "-I", "-c", "import onnxruntime"]
+        subprocess.run(load, check=True, env=child_environment(self.environ))
         loaded = time.monotonic()
         shutil.rmtree(prefix)
         return made - began, loaded - made

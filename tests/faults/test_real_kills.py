@@ -21,6 +21,7 @@ from imprint.runtime import deferred, inventory
 from imprint.runtime.checkpoint import NAMES
 from imprint.runtime.generations import damage_of
 from imprint.runtime.target import Target, current_target
+from imprint.runtime.target_child import child_environment
 from support.place import machine_like_this
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
@@ -70,7 +71,8 @@ def set_up(home: Home, device: str) -> None:
 
 
 def loads(target: Target) -> str:
-    ended = subprocess.run([target.python, "-I", "-c", LOAD], capture_output=True, text=True, check=False)
+    environ = child_environment(os.environ)
+    ended = subprocess.run([target.python, "-I", "-c", LOAD], capture_output=True, text=True, check=False, env=environ)
     return ended.stdout.strip() or ended.stderr
 
 

@@ -213,7 +213,7 @@ def _settings(python: Path, files: ModelFiles, device: Device | None) -> Setting
         tokenizer=files.tokenizer,
         dims=catalogue.model(catalogue.default).dims,
         device="cpu" if device is None else "gpu",
-        gpu_uuid=device.uuid if device is not None else None,
+        gpu=device,
         environ=dict(os.environ),
     )
 

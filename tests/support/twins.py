@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from imprint.planning.model import Device
 from imprint.runtime.check import CPU, CUDA, CheckResult, Step
+from imprint.runtime.target_child import child_environment
 
 VERSION = "1.31.1"
 
@@ -105,7 +107,8 @@ def make_twins(root: Path, *, parts: int = 0) -> Twins:
 
 def loaded(python: Path) -> str:
     """Return what the target really loads, as one line; the error's last line when it does not."""
-    ended = subprocess.run([python, "-I", "-c", PROBE], capture_output=True, text=True, check=False)
+    environ = child_environment(os.environ)
+    ended = subprocess.run([python, "-I", "-c", PROBE], capture_output=True, text=True, check=False, env=environ)
     return (ended.stdout if ended.returncode == 0 else ended.stderr).strip().splitlines()[-1]
 
 

@@ -30,6 +30,7 @@ def main() -> None:
     """Run until the input ends; the exit status is 0 then, also where nobody reads our answers any more."""
     answers = _claim_stdout()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool decides what an interrupt means
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime reads this as it loads; whoever starts us sets it too
     try:
         from .serve import serve
 

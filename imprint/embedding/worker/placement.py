@@ -28,6 +28,7 @@ def main() -> None:
     stdout = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime reads this as it loads; whoever starts us sets it too
     facts: Dict[str, Any] = {"stage": "load", "error": None, "provider": None, "operations": None}  # noqa: UP006
 
     def tell() -> None:
