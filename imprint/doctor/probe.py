@@ -20,7 +20,7 @@ from imprint.probing.children import run_child
 from imprint.probing.host import ChildResult
 from imprint.runtime import check_child
 from imprint.runtime.check_causes import broken_library
-from imprint.runtime.target_child import child_arguments, child_environment
+from imprint.runtime.inside import child_arguments, child_environment
 
 SECONDS = 60.0
 """How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""

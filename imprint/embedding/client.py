@@ -25,7 +25,7 @@ from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
 from imprint.planning.model import Device
 from imprint.runtime.check_causes import plain
-from imprint.runtime.target_child import HIDDEN, child_arguments, child_environment
+from imprint.runtime.inside import HIDDEN, child_arguments, child_environment
 
 BOOT = (
     "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"

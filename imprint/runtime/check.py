@@ -14,7 +14,7 @@ from imprint.runtime.answers import ask_child
 from imprint.runtime.check_id import CHECK_ID, CHILD
 from imprint.runtime.check_judgement import judge
 from imprint.runtime.check_result import CPU, CUDA, CheckResult, Step
-from imprint.runtime.target_child import child_arguments, child_environment
+from imprint.runtime.inside import child_arguments, child_environment
 
 __all__ = ["CHECK_ID", "CHILD", "CPU", "CUDA", "CheckResult", "Step", "judge", "run_check"]
 

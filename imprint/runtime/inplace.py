@@ -25,11 +25,11 @@ from imprint.runtime.environment import Environment, read_only
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace_plan import InplacePlan, prepare, prepare_again
 from imprint.runtime.inplace_uv import install, uninstall
+from imprint.runtime.inside import child_arguments, child_environment
 from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
 from imprint.runtime.replacement import refuse_out_of_range
-from imprint.runtime.target_child import child_arguments, child_environment
 from imprint.runtime.unused import Need, left_out
 from imprint.runtime.uv import Uv
 from imprint.state.files import raise_for_write

@@ -117,6 +117,6 @@ def test_the_reasons_are_for_files_that_start_something() -> None:
 def test_isolated_interpreters_are_started_with_the_one_command_line(word: str) -> None:
     """A list that says `-I` and not `-S` starts an interpreter that can import a target's packages."""
     for path in SOURCES:
-        if "tests" not in path.parts and path.name != "target_child.py" and not named(path).startswith("cmd/imprint_"):
+        if "tests" not in path.parts and path.name != "inside.py" and not named(path).startswith("cmd/imprint_"):
             for line in path.read_text("utf-8").splitlines():
                 assert word not in line or '"-S"' in line, named(path)

@@ -20,8 +20,8 @@ from imprint.paths import Home
 from imprint.runtime import deferred, inventory
 from imprint.runtime.checkpoint import NAMES
 from imprint.runtime.generations import damage_of
+from imprint.runtime.inside import child_environment
 from imprint.runtime.target import Target, current_target
-from imprint.runtime.target_child import child_environment
 from support.place import machine_like_this
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
