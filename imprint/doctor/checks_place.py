@@ -26,9 +26,7 @@ def state_files(facts: Facts) -> list[Finding]:
         if error is not None and error.specific_code.startswith("state-"):
             code = "state-newer" if isinstance(error, StateNewerError) else "state-unreadable"
             found.append(finding(facts, check, code, ERROR, error.message, fix=error.hint))
-    found += [
-        finding(facts, check, "state-set-aside", WARNING, aside.message, fix=aside.hint) for aside in facts.asides
-    ]
+    found += [finding(facts, check, aside.code, WARNING, aside.message, fix=aside.hint) for aside in facts.asides]
     return found or [finding(facts, check, "ok", OK, f"the state files in {facts.home} can be used")]
 
 

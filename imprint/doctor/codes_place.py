@@ -10,10 +10,10 @@ STATE: dict[str, Explanation] = {
         "Imprint cannot write where it keeps its files, so nothing can be set up or changed",
         "make the folder writable for you, or set `IMPRINT_HOME` to one that is",
     ),
-    "state-set-aside": Explanation(
-        "a file `….corrupt-…` appeared under `data/`; setup starts from scratch or checks again",
-        "a state file was damaged; it was renamed and counts as missing, nothing else was touched",
-        "`imprint setup` writes it anew; delete the renamed file when you do not need it",
+    "state-damaged": Explanation(
+        "commands warn about a file under `data/` or `runtimes/`, or a file `….corrupt-…` appeared there",
+        "a state file is damaged and counts as missing; commands that write rename it, the others change nothing",
+        "`imprint setup` sets it aside and restores what it held; delete the renamed file when you do not need it",
     ),
     "state-newer": Explanation(
         "every command ends with exit code 3",

@@ -15,10 +15,11 @@ from imprint.planning.model import Machine, Plan
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A state file that was damaged and has been renamed; `message` says both paths."""
+    """A state file that could not be used: what is wrong with it, what mends it, and the code of the finding."""
 
     message: str
     hint: str | None = None
+    code: str = "state-damaged"
 
 
 @dataclass(frozen=True, slots=True)

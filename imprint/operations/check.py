@@ -11,6 +11,7 @@ from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, damage_in, target_of
+from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
 from imprint.runtime import generations
@@ -18,7 +19,7 @@ from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
 from imprint.state import last_run, mutex, verdicts
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 if TYPE_CHECKING:
     from imprint.embedding.placement import Placement
@@ -39,12 +40,15 @@ def check(
     says where. Waits at most `wait_seconds` for the mutex to record the answer; when it stays busy that is a warning.
     Raises ImprintError (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
     """
-    findings: list[Damage] = []
-    target = target_of(context, venv, findings)
+
+    def read(findings: Findings) -> tuple[Target | None, Inputs]:
+        found = target_of(context, venv, findings)
+        return found, gather(context, found, findings=findings, ignore_failed=True)
+
+    (target, inputs), findings = read_as_writer(context, read, "imprint check", wait_seconds=wait_seconds)
     if target is None or (venv is not None and target.version is None):
         where = "yet" if venv is None else f"in `{venv}`"
         raise ImprintError(f"nothing is installed {where}", hint=f"run `{command_for(target)}`", code="not-installed")
-    inputs = gather(context, target, findings=findings, ignore_failed=True)
     device = inputs.plan.device if inputs.plan.build == target.build else None
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)
@@ -69,7 +73,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
     inputs: Inputs,
     result: CheckResult,
     wait_seconds: float,
-    findings: list[Damage],
+    findings: Findings,
 ) -> tuple[bool, list[Remark]]:
     """Record the answer where it says something about the build on this device; return whether it was recorded."""
     if result.outcome == "inconclusive":
@@ -78,7 +82,9 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
         return False, [Remark("not-recorded", f"the GPU is not held to have failed: {why}", _mend(target))]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
-            findings.extend(record(context, target, inputs, result))
+            writing = Findings(sets_aside=True)
+            record(context, target, inputs, result, writing)
+        findings.update(writing)
     except BusyError as error:
         return False, [Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint)]
     return True, []
@@ -143,19 +149,19 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
     return [], []
 
 
-def record(context: Context, target: Target | None, inputs: Inputs, result: CheckResult) -> tuple[Damage, ...]:
+def record(context: Context, target: Target | None, inputs: Inputs, result: CheckResult, findings: Findings) -> None:
     """Record what a check proved: on a GPU as a verdict, on the CPU in the target's manifest.
 
     A check on a GPU that is the first of a target is noted there as well. An inconclusive check proved nothing and is
     not recorded. The caller holds the mutex.
     """
     if result.outcome == "inconclusive":
-        return ()
+        return
     first = target is not None and target.manifest is not None and target.manifest.check is None
     if target is not None and (result.device is None or first):
         generations.note_check(context.home, target, result)
     if result.device is None:
-        return ()
+        return
     if result.ok:
         # What a worker missed before is no longer the newest word on this GPU.
         last_run.forget(context.home)
@@ -166,7 +172,7 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
         time=generations.now(),
         fingerprint=fingerprint_of(inputs.plan, None, inputs.machine, inputs.builds),
     )
-    return verdicts.record(context.home, verdict)
+    verdicts.record(context.home, verdict, findings)
 
 
 def failure_of(result: CheckResult) -> Remark:

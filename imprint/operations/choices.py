@@ -7,14 +7,15 @@ from typing import Any
 
 from imprint.errors import ImprintError
 from imprint.operations.context import Context
-from imprint.operations.planning_inputs import gather
+from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark
 from imprint.operations.status import remarks_of
+from imprint.operations.writing import read_as_writer
 from imprint.planning.choices import Choice, device_choices, gpu_device_choices
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.target import current_target
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,13 @@ class Offered:
 
 def choices_of(context: Context, key: str) -> Offered:
     """Return the choices of `model.device` or `model.gpu_device`. Never raises; an error becomes a remark."""
-    findings: list[Damage] = []
+    machine = survey(RealHost(context.environ))
+
+    def read(findings: Findings) -> Inputs:
+        return gather(context, current_target(context.home, findings), findings=findings, machine=machine)
+
     try:
-        target = current_target(context.home, findings)
-        inputs = gather(context, target, findings=findings, machine=survey(RealHost(context.environ)))
+        inputs, findings = read_as_writer(context, read, "imprint config", wait_seconds=0)
     except ImprintError as error:
         return Offered([], "`imprint setup`", (Remark.of(error),))
     offer = device_choices if key == "model.device" else gpu_device_choices

@@ -15,7 +15,7 @@ from imprint.planning.rule import decide
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.target import current_target
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 def devices(context: Context) -> Result:
@@ -23,7 +23,7 @@ def devices(context: Context) -> Result:
 
     Raises StateError for state that cannot be read.
     """
-    findings: list[Damage] = []
+    findings = Findings()
     current_target(context.home, findings)
     machine = survey(RealHost(context.environ))
     builds = load_builds(digests=False)

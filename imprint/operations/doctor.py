@@ -54,7 +54,7 @@ def explain_code(code: str) -> Result:
 
 
 def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = None) -> Result:
-    """Return what the checks find; changes nothing but to set damaged state files aside. `host` None: this machine.
+    """Return what the checks find; changes nothing. `host` None: this machine.
 
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an
     unknown id.

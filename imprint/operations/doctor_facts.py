@@ -1,6 +1,6 @@
 """Gathers what doctor judges: configuration, target, machine, plan, what loads, and one real embedding.
 
-Never raises and changes nothing, but to set damaged state files aside. A fact that cannot be had is None, with its
+Never raises and changes nothing. A fact that cannot be had is None, with its
 error beside it.
 """
 
@@ -32,7 +32,8 @@ from imprint.probing.host import Host, RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
-from imprint.state import config, files, last_run, mutex, settings, verdicts
+from imprint.state import config, last_run, mutex, settings, verdicts
+from imprint.state.findings import Findings
 from imprint.values import fields_of
 
 QUICK_SECONDS = 15.0
@@ -63,13 +64,13 @@ def gather(
     `slow` names those slow facts that are wanted (`unused`, `embedded`). `host` None: this machine.
     """
     gathered = Gathering()
-    damages: list[files.Damage] = []
+    damages = Findings()
     home = context.home
     first = gathered.together(
         QUICK_SECONDS,
         config=lambda: config.load(home, context.environ, context.flags),
         target=lambda: _target(context, venv, damages),
-        verdicts=lambda: _verdicts(context, damages),
+        verdicts=lambda: verdicts.load(home, damages),
         last=lambda: last_run.read(home, damages),
         busy=lambda: _busy(context),
         nodes=gathering.nodes,
@@ -91,7 +92,7 @@ def gather(
     return Facts(
         home=str(home.root),
         home_error=first["home_error"],
-        asides=tuple(Aside(damage.message, damage.hint) for damage in damages),
+        asides=tuple(Aside(damage.message, damage.hint, damage.code) for damage in damages),
         environ=context.environ,
         unknown_variables=tuple(settings.unknown_variables(context.environ)),
         device_asked=str(setting.value) if setting is not None else None,
@@ -124,7 +125,7 @@ def gather(
     )
 
 
-def _target(context: Context, venv: Path | None, damages: list[files.Damage]) -> Target | None:
+def _target(context: Context, venv: Path | None, damages: Findings) -> Target | None:
     return current_target(context.home, damages) if venv is None else gathering.environment_target(venv)
 
 
@@ -142,12 +143,6 @@ def _refusal(context: Context, venv: Path | None) -> ImprintError | None:
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
     return None
-
-
-def _verdicts(context: Context, damages: list[files.Damage]) -> tuple[Verdict, ...]:
-    found, damaged = verdicts.load(context.home)
-    damages.extend(damaged)
-    return found
 
 
 def _busy(context: Context) -> str | None:
@@ -222,7 +217,7 @@ class _Known:
         build = build_of(self._builds, self._package.package, self._package.version)
         return build.name if build is not None else None, self._package.version
 
-    def inputs(self, damages: list[files.Damage]) -> Inputs:
+    def inputs(self, damages: Findings) -> Inputs:
         """Return the plan for the target. Raises as planning does."""
         target = self._target
         if target is not None and not target.managed:

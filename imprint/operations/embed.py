@@ -28,7 +28,7 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
 from imprint.state import config, last_run
 from imprint.state.config import Config
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 
 INPUT_FORMATS = ("lines", "jsonl")
@@ -85,7 +85,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     _check(options)
     settings = config.load(context.home, context.environ, context.flags)
     model = load_catalogue().model(settings.text("model.name"))
-    findings: list[Damage] = []
+    findings = Findings()
     place = _place(context, options, findings)
     worker_settings = _settings(context, options, settings, model, place)
     warnings = remarks_of(findings)
@@ -132,7 +132,7 @@ def _check(options: EmbedOptions) -> None:
         raise UsageError("nothing to embed", hint="give texts, or `--input FILE` (`-` for standard input)")
 
 
-def _place(context: Context, options: EmbedOptions, findings: list[Damage]) -> _Place:
+def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Place:
     target = target_of(context, options.venv, findings)
     if target is None or not target.python.exists():
         raise ImprintError(

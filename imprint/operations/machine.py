@@ -20,6 +20,6 @@ def machine(context: Context, venv: Path | None = None, *, redacted: bool = Fals
     """
     from imprint.probing.redact import redact
 
-    target = target_of(context, venv, [])
+    target = target_of(context, venv)
     found = survey(RealHost(), python=target.python if target else None)
     return Result(machine_to_json(redact(found) if redacted else found))

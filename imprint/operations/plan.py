@@ -17,7 +17,7 @@ from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.model import Installed, Machine, Plan, Python, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_to_json
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ def plan(context: Context, options: PlanOptions) -> Result:
 def _here(context: Context, options: PlanOptions) -> tuple[Inputs, tuple[Remark, ...]]:
     from imprint.runtime.target import current_target
 
-    findings: list[Damage] = []
+    findings = Findings()
     if options.venv is None:
         target = current_target(context.home, findings)
     else:

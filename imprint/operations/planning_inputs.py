@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from imprint.runtime.target import Target
-    from imprint.state.files import Damage
+    from imprint.state.findings import Findings
 
 
 class Inputs(Record):
@@ -43,7 +43,7 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     context: Context,
     target: Target | None,
     *,
-    findings: list[Damage] | None = None,
+    findings: Findings | None = None,
     machine: Machine | None = None,
     ignore_failed: bool = False,
     to_record: bool = True,
@@ -143,12 +143,9 @@ def _is_proved(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple
     return any(verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded)
 
 
-def _recorded(context: Context, findings: list[Damage] | None) -> tuple[Verdict, ...]:
+def _recorded(context: Context, findings: Findings | None) -> tuple[Verdict, ...]:
     if not os.path.lexists(context.home.verdicts):
         return ()
     from imprint.state import verdicts
 
-    recorded, damaged = verdicts.load(context.home)
-    if findings is not None:
-        findings.extend(damaged)
-    return recorded
+    return verdicts.load(context.home, findings)

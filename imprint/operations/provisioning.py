@@ -36,7 +36,7 @@ from imprint.runtime.recipe import Recipe, pins_of, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state import config, files
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Provisioning:
     on_event: OnEvent
     seams: Seams
     sources: Sources
-    findings: list[Damage] = field(default_factory=list)
+    findings: Findings = field(default_factory=lambda: Findings(sets_aside=True))
     warnings: list[Remark] = field(default_factory=list)
     story: Story = field(init=False)
 
@@ -240,7 +240,7 @@ class Provisioning:
     def _record(self, target: Target | None, inputs: Inputs, check: CheckResult) -> None:
         """Record what a check proved; that of a new generation on the CPU is in its manifest already."""
         if check.device is not None or target is not None:
-            self.findings.extend(record(self.context, target, inputs, check))
+            record(self.context, target, inputs, check, self.findings)
             reached("recorded")
 
     def _prune(self, before: Target | None, after: Target | None) -> Pruned:

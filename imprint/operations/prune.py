@@ -25,9 +25,9 @@ from imprint.runtime.events import OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Target, read_pointer
-from imprint.runtime.uv import Sources, find_uv
+from imprint.runtime.uv import Sources, Uv, find_uv
 from imprint.state import files, mutex
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 def prune(
@@ -44,7 +44,7 @@ def prune(
     ImprintError when the environment cannot be changed.
     """
     home = context.home
-    findings: list[Damage] = []
+    findings = Findings(sets_aside=True)
     with interruptible("prune"), mutex.hold(home, wait_seconds, command="imprint prune"):
         files.sweep(home.data)
         pruning.sweep_unfinished(home, read_pointer(home, findings))
@@ -53,7 +53,7 @@ def prune(
         before = space.free_at(home.root)
         tools = pruning.remove_tools(home, Path(sys.prefix))
         after = space.free_at(home.root)
-        changes = _prune_environment(context, venv, uv, on_event) if venv is not None else []
+        changes = _prune_environment(context, venv, uv, findings, on_event) if venv is not None else []
         pruned = pruning.prune(home, uv, known=read_shipped().ever)
     data: dict[str, Any] = {
         "freed_bytes": pruned.freed + (max(0, (after or 0) - (before or 0)) if tools else 0),
@@ -64,10 +64,13 @@ def prune(
     return Result(data, warnings=(*remarks_of(findings), *remarks_of_pruned(pruned)))
 
 
-def _prune_environment(context: Context, venv: Path, uv: Any, on_event: OnEvent) -> list[dict[str, Any]]:  # noqa: ANN401
-    target = target_of(context, venv, [])
+def _prune_environment(
+    context: Context, venv: Path, uv: Uv, findings: Findings, on_event: OnEvent
+) -> list[dict[str, Any]]:
+    target = target_of(context, venv, findings)
     assert target is not None  # noqa: S101 - with an environment named it is that
-    prepared = inplace.prepare(target.prefix, _as_it_is(context, target), context.home, host=RealHost(context.environ))
+    plan, host = _as_it_is(context, target), RealHost(context.environ)
+    prepared = inplace.prepare(target.prefix, plan, context.home, host=host, findings=findings)
     if prepared.replacement.install or prepared.interrupted:
         raise ImprintError(
             f"`{target.prefix}` does not hold a whole {target.build}, so nothing was removed from it",

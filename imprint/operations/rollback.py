@@ -15,7 +15,7 @@ from imprint.runtime.check import run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target, generation_folder, interpreter_of, read_manifest, read_pointer
 from imprint.state import mutex
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 _NOTHING_KEPT = (
     "a generation is kept when it takes little space beyond the current one; `imprint setup` brings any other back"
@@ -30,7 +30,7 @@ def rollback(
     Uses no network and no installer. Raises ImprintError `nothing-kept` without one, `target-damaged` or
     `check-failed` when it cannot be used (then nothing changes), BusyError, StateError and InterruptedByUserError.
     """
-    findings: list[Damage] = []
+    findings = Findings(sets_aside=True)
     with interruptible("rollback"), mutex.hold(context.home, wait_seconds, command="imprint rollback"):
         before = _current(context, findings)
         found = _previous(context, findings)
@@ -54,12 +54,12 @@ def rollback(
     return Result(data, warnings=tuple(remarks_of(findings)))
 
 
-def _current(context: Context, findings: list[Damage]) -> Target | None:
+def _current(context: Context, findings: Findings) -> Target | None:
     pointer = read_pointer(context.home, findings)
     return _target(context, pointer.generation, findings) if pointer is not None else None
 
 
-def _previous(context: Context, findings: list[Damage]) -> Target:
+def _previous(context: Context, findings: Findings) -> Target:
     pointer = read_pointer(context.home, findings)
     found = None
     if pointer is not None and pointer.previous is not None:
@@ -69,7 +69,7 @@ def _previous(context: Context, findings: list[Damage]) -> Target:
     return found
 
 
-def _target(context: Context, generation: str, findings: list[Damage]) -> Target | None:
+def _target(context: Context, generation: str, findings: Findings) -> Target | None:
     manifest = read_manifest(context.home, generation, findings)
     if manifest is None:
         return None

@@ -28,7 +28,7 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import pins_of, recipe_for
 from imprint.runtime.target import current_target
 from imprint.state import mutex
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 __all__ = ["CONFIRM_ABOVE", "Seams", "SetupOptions", "setup"]
 
@@ -67,7 +67,7 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
 
 
 def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
-    findings: list[Damage] = []
+    findings = Findings()
     target = current_target(context.home, findings)
     machine = seams.machine if options.machine is None else machine_here(options.machine, context)
     inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)

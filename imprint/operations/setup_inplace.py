@@ -35,12 +35,12 @@ from imprint.runtime.prune import Pruned
 from imprint.runtime.recipe import BASE_LOCK
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Result:
     """Return what `setup --venv` would do: every change, its bytes, and who requires ONNX Runtime there."""
-    findings: list[Damage] = []
+    findings = Findings()
     prefix = _prefix(options)
     target = target_of(context, prefix, findings)
     inputs = gather(context, target, findings=findings, machine=seams.machine, ignore_failed=options.retry_gpu)
@@ -48,8 +48,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
     details: dict[str, Any] = {}
     changes: list[dict[str, Any]] = []
     if refused is None:
-        prepared = _prepare(context, options, seams, inputs.plan)
-        findings.extend(prepared.findings)
+        prepared = _prepare(context, options, seams, inputs.plan, findings)
         details = prepared.to_json()
         changes = [{key: change[key] for key in ("name", "from", "to")} for change in details["changes"]]
     damage = damage_in(context, target) if target is not None else ()
@@ -82,7 +81,7 @@ class _InplaceRun:
     on_event: OnEvent
     seams: Seams
     sources: Sources
-    findings: list[Damage] = field(default_factory=list)
+    findings: Findings = field(default_factory=lambda: Findings(sets_aside=True))
     warnings: list[Remark] = field(default_factory=list)
     outcomes: list[InplaceOutcome] = field(default_factory=list)
 
@@ -134,7 +133,7 @@ class _InplaceRun:
             target = environment_target(self.context, _prefix(self.options))
             check = self.seams.check(target.python, plan.device, self.context.environ)
             if check.device is not None:
-                self.findings.extend(record(self.context, None, inputs, check))
+                record(self.context, None, inputs, check, self.findings)
             if check.ok:
                 self.on_event(Event("done", "check", "right numbers"))
                 return inputs, check, None
@@ -147,8 +146,7 @@ class _InplaceRun:
                 inputs = self._gather(target, device="cpu")
 
     def _apply(self, inputs: Inputs) -> bool:
-        prepared = _prepare(self.context, self.options, self.seams, inputs.plan)
-        self.findings.extend(prepared.findings)
+        prepared = _prepare(self.context, self.options, self.seams, inputs.plan, self.findings)
         if not prepared.pending:
             return False
         if prepared.interrupted:
@@ -197,7 +195,7 @@ def _prefix(options: SetupOptions) -> Path:
     return options.venv.expanduser().absolute()
 
 
-def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan) -> InplacePlan:
+def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan, findings: Findings) -> InplacePlan:
     lock = plan.lock or ""
     return inplace.prepare(
         _prefix(options),
@@ -206,6 +204,7 @@ def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan) 
         host=RealHost(context.environ),
         locks=(seams.lock_path(lock), seams.lock_path(BASE_LOCK)),
         repair=options.repair,
+        findings=findings,
     )
 
 

@@ -13,7 +13,7 @@ from imprint.operations.targets import command_for, damage_in, target_of
 from imprint.planning.model import Plan
 from imprint.runtime.target import Target
 from imprint.state import last_run
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 
 
@@ -23,7 +23,7 @@ def status(context: Context, venv: Path | None = None) -> Result:
     Of the managed target nothing is started; no hardware is read when the CPU is asked for. Raises StateError and
     StateNewerError for state that cannot be used, and ImprintError for a `venv` that is no environment.
     """
-    findings: list[Damage] = []
+    findings = Findings()
     target = target_of(context, venv, findings)
     inputs = gather(context, target, findings=findings)
     damage = damage_in(context, target) if target is not None else ()
@@ -41,8 +41,8 @@ GPU_MISSED = Remark(
 """What `status` says beside its line while the last worker missed the GPU."""
 
 
-def remarks_of(findings: list[Damage]) -> list[Remark]:
-    """Return the remarks that state files set aside amount to."""
+def remarks_of(findings: Findings) -> list[Remark]:
+    """Return the remarks on state files that could not be used."""
     return [Remark(found.code, found.message, found.hint) for found in findings]
 
 

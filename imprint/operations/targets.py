@@ -15,10 +15,10 @@ from imprint.runtime.environment import look_at
 from imprint.runtime.inventory import Inventory
 from imprint.runtime.metadata import is_vendor
 from imprint.runtime.target import Target, current_target, interpreter_of
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
-def target_of(context: Context, venv: Path | None, findings: list[Damage]) -> Target | None:
+def target_of(context: Context, venv: Path | None, findings: Findings | None = None) -> Target | None:
     """Return the managed target, None without one, or the environment at `venv` with the build its files are.
 
     Raises ImprintError with the reason when `venv` is no environment that can be used, StateError, StateNewerError.
@@ -32,13 +32,13 @@ def target_of(context: Context, venv: Path | None, findings: list[Damage]) -> Ta
         # It cannot be changed, but it can be used.
         if error.specific_code != "environment-read-only":
             raise
-    return environment_target(context, prefix)
+    return environment_target(context, prefix, findings)
 
 
-def environment_target(context: Context, prefix: Path) -> Target:
+def environment_target(context: Context, prefix: Path, findings: Findings | None = None) -> Target:
     """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
     seen = inventory.inspect(prefix).runtime
-    receipt = journal.read_receipt(journal.store_of(context.home, prefix))
+    receipt = journal.read_receipt(journal.store_of(context.home, prefix), findings)
     version = seen.version if seen is not None else None
     build = build_of(load_builds(digests=False), seen.package, version) if seen is not None else None
     ours = receipt is not None and receipt.version == version

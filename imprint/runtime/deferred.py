@@ -14,6 +14,7 @@ from pathlib import Path
 
 from imprint.paths import Home
 from imprint.state import files
+from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ def path_of(home: Home) -> Path:
 
 def read(home: Home) -> Waiting:
     """Return what waits; nothing when the file is missing or damaged (then it is set aside)."""
-    value = files.read_json(path_of(home))
+    findings = Findings(sets_aside=True)
+    value = files.read_json(path_of(home), findings=findings)
     if value is None:
         return Waiting()
     try:
@@ -49,7 +51,7 @@ def read(home: Home) -> Waiting:
         )
         return Waiting(folders, frozenset(map(str, value["names"])))
     except (KeyError, TypeError, ValueError):
-        files.set_aside(path_of(home), "does not say what waits")
+        findings.damaged(path_of(home), "does not say what waits")
         return Waiting()
 
 

@@ -21,7 +21,7 @@ from imprint.runtime.pins import applying, read_lock
 from imprint.runtime.replacement import Replacement, Wanted, decide_replacement
 from imprint.runtime.shipped import Shipped, read_shipped
 from imprint.runtime.unused import Known
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,6 @@ class InplacePlan:
     journal: Journal | None
     receipt: Receipt | None
     download_bytes: int | None
-    findings: tuple[Damage, ...] = ()
 
     @property
     def interrupted(self) -> bool:
@@ -107,11 +106,13 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     locks: Sequence[Path] | None = None,
     shipped: Shipped | None = None,
     repair: bool = False,
+    findings: Findings | None = None,
 ) -> InplacePlan:
     """Return what has to be done so that the environment at `prefix` holds exactly the build that `plan` names.
 
     Changes nothing. `locks` are the plan's own unless given; with `repair` every file's hash is compared, and the
-    build and its libraries are installed anew. Raises ImprintError with the reason when the environment is refused.
+    build and its libraries are installed anew. `findings` are told of damaged records. Raises ImprintError with the
+    reason when the environment is refused.
     """
     if plan.build is None or plan.lock is None:
         raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
@@ -124,14 +125,14 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
             locks=tuple(locks) if locks is not None else (resources.lock_path(plan.lock),),
             shipped=shipped if shipped is not None else read_shipped(),
             repair=repair,
-        )
+        ),
+        findings,
     )
 
 
-def prepare_again(asked: Asked) -> InplacePlan:
+def prepare_again(asked: Asked, findings: Findings | None = None) -> InplacePlan:
     """Return what has to be done now for what was asked before."""
     environment = look_at(asked.prefix, asked.home, asked.host)
-    findings: list[Damage] = []
     store = journal.store_of(asked.home, environment.prefix)
     interrupted = journal.read_journal(store, findings)
     receipt = journal.read_receipt(store, findings)
@@ -160,7 +161,6 @@ def prepare_again(asked: Asked) -> InplacePlan:
         journal=interrupted,
         receipt=receipt,
         download_bytes=asked.plan.download_bytes if decided.install else 0,
-        findings=tuple(findings),
     )
 
 

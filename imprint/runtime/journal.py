@@ -22,7 +22,8 @@ from imprint.errors import BusyError
 from imprint.paths import Home
 from imprint.runtime.environment import identity_of
 from imprint.state import files
-from imprint.state.files import Damage, raise_for_write
+from imprint.state.files import raise_for_write
+from imprint.state.findings import Findings
 
 if sys.platform != "win32":
     import fcntl
@@ -133,7 +134,7 @@ def hold(store: Store, wait_seconds: float = WAIT_SECONDS) -> Iterator[int | Non
         os.close(descriptor)
 
 
-def read_journal(store: Store, findings: list[Damage] | None = None) -> Journal | None:
+def read_journal(store: Store, findings: Findings | None = None) -> Journal | None:
     """Return the journal of an interrupted run; None when there is none or it is of an earlier environment here."""
     value = _read(store.journal, store.prefix, findings)
     if value is None:
@@ -149,7 +150,8 @@ def read_journal(store: Store, findings: list[Damage] | None = None) -> Journal 
             folders=tuple(path for path in map(str, value["folders"]) if _is_inside(path)),
         )
     except (KeyError, TypeError, AttributeError):
-        files.set_aside(store.journal, "is no journal of a change", findings)
+        if findings is not None:
+            findings.damaged(store.journal, "is not the journal of a change")
         return None
 
 
@@ -172,7 +174,7 @@ def write_journal(store: Store, journal: Journal) -> None:
     )
 
 
-def read_receipt(store: Store, findings: list[Damage] | None = None) -> Receipt | None:
+def read_receipt(store: Store, findings: Findings | None = None) -> Receipt | None:
     """Return what the last finished run left; None when there is none or it is of an earlier environment here."""
     value = _read(store.receipt, store.prefix, findings)
     if value is None:
@@ -186,7 +188,8 @@ def read_receipt(store: Store, findings: list[Damage] | None = None) -> Receipt 
             installed={str(name): str(version) for name, version in value["installed"].items()},
         )
     except (KeyError, TypeError, AttributeError):
-        files.set_aside(store.receipt, "is no receipt of a change", findings)
+        if findings is not None:
+            findings.damaged(store.receipt, "is not the receipt of a change")
         return None
 
 
@@ -224,7 +227,7 @@ def sweep_staged(store: Store) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(path: Path, prefix: Path, findings: list[Damage] | None) -> dict[str, Any] | None:
+def _read(path: Path, prefix: Path, findings: Findings | None) -> dict[str, Any] | None:
     value = files.read_json(path, findings=findings)
     if value is None or value.get("identity") != identity_of(prefix):
         return None

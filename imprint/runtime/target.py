@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 
@@ -78,8 +78,8 @@ def generation_folder(home: Home, generation: str) -> Path:
     return home.runtimes / generation
 
 
-def read_pointer(home: Home, findings: list[Damage] | None = None) -> Pointer | None:
-    """Return what `current.json` says; None when it is missing or was damaged and set aside.
+def read_pointer(home: Home, findings: Findings | None = None) -> Pointer | None:
+    """Return what `current.json` says; None when it is missing or damaged.
 
     Raises StateNewerError and StateError as `files.read_json` does.
     """
@@ -88,7 +88,8 @@ def read_pointer(home: Home, findings: list[Damage] | None = None) -> Pointer | 
         return None
     generation, since, previous = value.get("generation"), value.get("since"), value.get("previous")
     if not (_is_id(generation) and isinstance(since, str) and (previous is None or _is_id(previous))):
-        files.set_aside(home.current, "names no generation", findings)
+        if findings is not None:
+            findings.damaged(home.current, "does not name a generation")
         return None
     return Pointer(generation, since, previous)
 
@@ -104,15 +105,16 @@ def write_pointer(home: Home, pointer: Pointer) -> None:
     files.write_json(home.current, value)
 
 
-def read_manifest(home: Home, generation: str, findings: list[Damage] | None = None) -> Manifest | None:
-    """Return a generation's manifest; None when it is missing, or was damaged and set aside."""
+def read_manifest(home: Home, generation: str, findings: Findings | None = None) -> Manifest | None:
+    """Return a generation's manifest; None when it is missing or damaged."""
     path = generation_folder(home, generation) / "manifest.json"
     value = files.read_json(path, findings=findings)
     if value is None:
         return None
     manifest = _manifest_from_json(value)
     if manifest is None or manifest.id != generation:
-        files.set_aside(path, "is no manifest of this generation", findings)
+        if findings is not None:
+            findings.damaged(path, "is not the manifest of this generation")
         return None
     return manifest
 
@@ -134,7 +136,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def current_target(home: Home, findings: list[Damage] | None = None) -> Target | None:
+def current_target(home: Home, findings: Findings | None = None) -> Target | None:
     """Return the managed target that is current, as recorded; None when there is none or its records are damaged.
 
     Nothing is proved by this: files may be missing and the interpreter may be gone. Raises StateNewerError and

@@ -1,7 +1,8 @@
 """Reads and writes the state files under the home: one JSON object each, atomic, versioned, never a traceback.
 
-A file that is damaged or foreign is set aside beside itself and reported; one written by a newer Imprint is left
-untouched and refused. What the objects mean is decided by the modules that call this one.
+Reading changes nothing by itself. A file that is damaged or foreign is reported, and set aside by those who may; one
+that cannot be read, or that a newer Imprint wrote, is left untouched and refused. What the objects mean is decided by
+the modules that call this one.
 """
 
 from __future__ import annotations
@@ -14,38 +15,14 @@ import stat
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
+from imprint.state.findings import Findings
 
 SIZE_LIMIT = 8 * 1024 * 1024
 """No state file of ours comes near this many bytes; a larger one is foreign and is not read into memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A state file that could not be used and where it is now; a finding with the fields of a remark."""
-
-    path: Path
-    moved_to: Path
-    why: str
-
-    @property
-    def code(self) -> str:
-        """The finding's stable code."""
-        return "state-set-aside"
-
-    @property
-    def message(self) -> str:
-        """What was seen and done, in one sentence."""
-        return f"`{self.path}` {self.why} and was set aside as `{self.moved_to.name}`"
-
-    @property
-    def hint(self) -> str:
-        """What a person can do about it."""
-        return "nothing is lost that `imprint setup` does not restore; delete the set-aside file once you have seen it"
 
 
 def write_json(path: Path, value: object, *, durable: bool = True) -> None:
@@ -137,27 +114,23 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_json(path: Path, schema: int = 1, *, findings: list[Damage] | None = None) -> dict[str, Any] | None:
+def read_json(path: Path, schema: int = 1, *, findings: Findings | None = None) -> dict[str, Any] | None:
     """Return the object in `path`, or None when there is none.
 
-    A damaged or foreign file (not a regular file, too large, unreadable, not UTF-8 JSON, no object, no integer
-    `schema`) is set aside, reported in `findings`, and counts as none. Raises StateNewerError when its schema is
-    above `schema`, and StateError when it should be set aside and cannot be.
+    A damaged or foreign file (not a regular file, too large, not UTF-8 JSON, no object, no integer `schema`) counts
+    as none and is told to `findings`, which set it aside where this run may. Raises StateError when the system does
+    not let us read the file, since it may be whole, and StateNewerError when its schema is above `schema`.
     """
     try:
         status = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+        value, found = _parse(_content(path))
+    except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateError(f"cannot look at `{path}`: {error.strerror or error}") from error
-    try:
-        value = _parse(_content(path))
+        raise unreadable(path, error) from error
     except _DamagedError as error:
-        set_aside(path, str(error), findings, seen=status)
-        return None
-    found = value.get("schema")
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-        set_aside(path, "has no integer `schema`", findings, seen=status)
+        if findings is not None:
+            findings.damaged(path, str(error), seen=status)
         return None
     if found > schema:
         raise StateNewerError(
@@ -165,6 +138,11 @@ def read_json(path: Path, schema: int = 1, *, findings: list[Damage] | None = No
             hint="use the newer Imprint, or move the file away yourself",
         )
     return value
+
+
+def unreadable(path: Path, error: OSError) -> StateError:
+    """Return the error that a failed read of `path` amounts to: nothing is known of what it holds."""
+    return StateError(f"cannot read `{path}`: {error.strerror or error}", hint="check its permissions")
 
 
 class _DamagedError(Exception):
@@ -175,28 +153,34 @@ def _content(path: Path) -> bytes:
     try:
         # A FIFO without a writer would block a plain open for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _DamagedError("is not a regular file")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                content = file.read(SIZE_LIMIT + 1)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise _DamagedError(f"cannot be read ({error.strerror or error})") from error
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise _DamagedError("is a link to a file that is not there") from None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _DamagedError("is not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(SIZE_LIMIT + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > SIZE_LIMIT:
         raise _DamagedError("is far too large for a state file")
     return content
 
 
-def _parse(content: bytes) -> dict[str, Any]:
+def _parse(content: bytes) -> tuple[dict[str, Any], int]:
+    """Return the object and its schema."""
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise _DamagedError(f"is not valid JSON ({str(error)[:80]})") from error
     if not isinstance(value, dict):
         raise _DamagedError("does not hold a JSON object")
-    return value
+    schema = value.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise _DamagedError("has no integer `schema`")
+    return value, schema
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -208,32 +192,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a key appears twice")
     return value
-
-
-def set_aside(
-    path: Path, why: str, findings: list[Damage] | None = None, *, seen: os.stat_result | None = None
-) -> None:
-    """Rename `path` to `NAME.corrupt-<time>` and add the finding; `why` continues the sentence "`PATH` …".
-
-    With `seen` nothing happens when another process has replaced the file since. Raises StateError when the
-    file cannot be renamed.
-    """
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    moved = path.with_name(f"{path.name}.corrupt-{stamp}")
-    count = 1
-    while os.path.lexists(moved):
-        count += 1
-        moved = path.with_name(f"{path.name}.corrupt-{stamp}-{count}")
-    try:
-        if seen is not None and not os.path.samestat(seen, path.lstat()):
-            return
-        path.rename(moved)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StateError(
-            f"`{path}` {why}, and it cannot be set aside: {error.strerror or error}",
-            hint=f"move `{path}` away yourself, or make its folder writable",
-        ) from error
-    if findings is not None:
-        findings.append(Damage(path, moved, why))

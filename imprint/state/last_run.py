@@ -10,10 +10,10 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from imprint.errors import ImprintError
+from imprint.errors import ImprintError, StateError, StateNewerError
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,25 @@ def path_of(home: Home) -> Path:
     return home.data / "last_run.json"
 
 
-def read(home: Home, findings: list[Damage] | None = None) -> LastRun | None:
-    """Return the last start; None when there was none, or when its file was damaged and set aside.
+def read(home: Home, findings: Findings | None = None) -> LastRun | None:
+    """Return the last start; None when there was none, or when its file is damaged or cannot be read.
 
-    Raises StateNewerError and StateError as `files.read_json` does.
+    It is a note that every command can do without. Raises StateNewerError as `files.read_json` does.
     """
-    value = files.read_json(path_of(home), findings=findings)
+    try:
+        value = files.read_json(path_of(home), findings=findings)
+    except StateNewerError:
+        raise
+    except StateError as error:
+        if findings is not None:
+            findings.unread(path_of(home), error)
+        return None
     if value is None:
         return None
     names = ("asked", "provider", "generation", "model", "time")
     if not all(isinstance(value.get(name), str) for name in names):
-        files.set_aside(path_of(home), "is no record of a start", findings)
+        if findings is not None:
+            findings.damaged(path_of(home), "is not a record of a start")
         return None
     return LastRun(**{name: value[name] for name in names})
 

@@ -119,7 +119,7 @@ def prove(env: Foreign, driver: FakeDriver) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("IMPRINT_", "UV_", "CUDA_"))}
     context = Context(env.home, {**inherited, **driver.environ(IMPRINT_DEVICE="gpu")})
     machine = survey(WithoutHardware(context.environ), python=Path(env.prefix / "bin" / "python"))
-    inputs = planning_inputs.gather(context, target_of(context, env.prefix, []), machine=machine)
+    inputs = planning_inputs.gather(context, target_of(context, env.prefix), machine=machine)
     here = fingerprint_of(inputs.plan, None, machine, inputs.builds)
     env.home.data.mkdir(parents=True, exist_ok=True)
     verdicts.record(env.home, Verdict(inputs.plan.build or "", "ok", None, "2026-11-29T10:00:00Z", here))

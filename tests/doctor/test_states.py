@@ -140,13 +140,14 @@ def test_a_model_with_other_content_is_told_with_the_one_command_that_looks_at_c
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"[]", b'{"schema": "one"}', b"\xff\xfe", b"{" * 100_000])
-def test_a_damaged_state_file_is_set_aside_and_told(place: Place, content: bytes) -> None:
+def test_a_damaged_state_file_is_told_and_left_as_it_is(place: Place, content: bytes) -> None:
     place.home.current.write_bytes(content)
     found = findings(place)
-    assert found["state:files"][0]["code"] == "state-set-aside"
+    assert found["state:files"][0]["code"] == "state-damaged"
     assert found["target:interpreter"][0]["code"] == "not-installed"
-    assert next(place.home.data.glob("current.json.corrupt-*")).read_bytes() == content
+    assert place.home.current.read_bytes() == content
     provision(place)
+    assert next(place.home.data.glob("current.json.corrupt-*")).read_bytes() == content
     assert findings(place) == {}
 
 

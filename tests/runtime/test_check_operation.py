@@ -52,7 +52,7 @@ def proving(outcome: str, kind: str | None, library: str | None = None, wheel: s
 
 
 def recorded(place: Place) -> list[tuple[str, str | None]]:
-    found, _ = verdicts.load(place.home)
+    found = verdicts.load(place.home)
     return [(one.result, one.kind) for one in found]
 
 

@@ -75,7 +75,7 @@ def test_to_the_gpu_and_back(place: Place) -> None:
     assert to_gpu.data["status"]["line"].endswith(to_gpu.data["plan"]["reason"])
     assert place.checks[-1] is not None
     assert place.runs() == "onnxruntime-gpu 1.31.1 onnxruntime-gpu"
-    (verdict,), _ = verdicts.load(place.home)
+    (verdict,) = verdicts.load(place.home)
     assert (verdict.build, verdict.result) == ("cuda13", "ok")
     assert verdict.fingerprint.gpu_uuid == GPU.uuid
 
@@ -116,7 +116,7 @@ def test_a_failed_check_puts_the_cpu_build_in_and_is_remembered(place: Place, ou
     assert result.data["plan"]["code"] == "check-failed"
     assert result.data["status"]["runs_on"] == "cpu"
     assert place.runs() == "onnxruntime 1.31.1 onnxruntime"
-    (verdict,), _ = verdicts.load(place.home)
+    (verdict,) = verdicts.load(place.home)
     assert (verdict.result, verdict.kind) == ("failed", kind)
 
     place.checks.clear()
@@ -126,7 +126,7 @@ def test_a_failed_check_puts_the_cpu_build_in_and_is_remembered(place: Place, ou
     place.check = twin_check
     result = place.setup("gpu", retry_gpu=True)
     assert result.data["status"]["runs_on"] == "gpu"
-    (verdict,), _ = verdicts.load(place.home)
+    (verdict,) = verdicts.load(place.home)
     assert verdict.result == "ok"
 
 
@@ -140,7 +140,7 @@ def test_an_inconclusive_check_is_not_remembered_and_what_worked_stays(place: Pl
     assert result.data["status"]["runs_on"] == "cpu"
     assert result.data["status"]["pending"] is True
     assert place.prefix == prefix
-    assert verdicts.load(place.home) == ((), ())
+    assert verdicts.load(place.home) == ()
 
 
 def test_an_inconclusive_check_on_a_fresh_machine_gives_the_cpu_build(place: Place) -> None:

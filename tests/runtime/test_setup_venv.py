@@ -113,7 +113,7 @@ def test_to_the_gpu_and_back(foreign: Foreign) -> None:
     assert result.data["status"]["runs_on"] == "gpu"
     assert {change["name"] for change in result.data["changes"]} >= {"onnxruntime", "onnxruntime-gpu"}
     assert problems(result.data, SHAPES["setup"]) == []
-    (verdict,), _ = verdicts.load(foreign.home)
+    (verdict,) = verdicts.load(foreign.home)
     assert (verdict.build, verdict.result) == ("cuda13", "ok")
     assert not foreign.home.current.exists(), "the managed target is another matter"
     foreign.events.clear()
@@ -135,7 +135,7 @@ def test_a_failed_check_ends_in_the_cpu_build_and_is_remembered(foreign: Foreign
     assert [warning.code for warning in result.warnings] == ["check-failed", "requirement-left-out"]
     assert result.data["status"]["runs_on"] == "cpu"
     assert "onnxruntime-gpu" not in names(foreign)
-    (verdict,), _ = verdicts.load(foreign.home)
+    (verdict,) = verdicts.load(foreign.home)
     assert verdict.result == "failed"
 
 

@@ -109,7 +109,7 @@ def test_there_the_first_check_decides(place: Place, monkeypatch: pytest.MonkeyP
     context = on(place, "gpu").context
     assert status(context).data["runs_on"] == "cpu", "nothing is proved yet"
     assert not check(context, prove=failing_check).ok
-    (verdict,), _ = verdicts.load(place.home)
+    (verdict,) = verdicts.load(place.home)
     assert (verdict.build, verdict.result) == ("cuda13", "failed")
     assert place.setup("gpu").data["plan"]["code"] == "check-failed"
     assert place.runs() == CPU_BUILD

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
 from imprint.state import files
-from imprint.state.files import Damage, read_json, write_json
+from imprint.state.files import read_json, write_json
+from imprint.state.findings import Findings
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -24,7 +25,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_a_missing_file_is_none(tmp_path: Path) -> None:
     assert read_json(tmp_path / "none.json") is None
     (tmp_path / "file").write_text("x")
-    assert read_json(tmp_path / "file" / "none.json") is None
+    with pytest.raises(StateError, match="Not a directory"):
+        read_json(tmp_path / "file" / "none.json")
 
 
 BAD = {
@@ -53,14 +55,33 @@ BAD = {
 def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(content)
-    findings: list[Damage] = []
+    findings = Findings(sets_aside=True)
     assert read_json(path, findings=findings) is None
     assert not path.exists()
     (finding,) = findings
+    assert finding.moved_to is not None
     assert finding.moved_to.read_bytes() == content
     assert finding.moved_to.name.startswith("state.json.corrupt-")
     assert finding.code == "state-set-aside"
     assert str(path) in finding.message
+
+
+@pytest.mark.parametrize("content", BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("told", [False, True], ids=["untold", "told"])
+def test_reading_changes_nothing(tmp_path: Path, content: bytes, *, told: bool) -> None:
+    findings = Findings() if told else None
+    path = tmp_path / "state.json"
+    path.write_bytes(content)
+    before = path.stat()
+    assert read_json(path, findings=findings) is None
+    assert read_json(path, findings=findings) is None
+    assert path.read_bytes() == content
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert [entry.name for entry in tmp_path.iterdir()] == ["state.json"]
+    if findings is not None:
+        (finding,) = findings
+        assert (finding.code, finding.moved_to) == ("state-damaged", None)
+        assert "nothing was changed" in finding.message
 
 
 def test_what_is_no_regular_file_is_set_aside(tmp_path: Path) -> None:
@@ -71,7 +92,7 @@ def test_what_is_no_regular_file_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "foreign").symlink_to("/etc/passwd")
     (tmp_path / "device").symlink_to("/dev/zero")
     for name in ("folder", "fifo", "dangling", "foreign", "device"):
-        findings: list[Damage] = []
+        findings = Findings(sets_aside=True)
         assert read_json(tmp_path / name, findings=findings) is None, name
         assert len(findings) == 1, name
         assert not os.path.lexists(tmp_path / name), name
@@ -82,14 +103,14 @@ def test_a_huge_file_is_set_aside_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     with path.open("wb") as file:
         file.truncate(files.SIZE_LIMIT * 50)
-    assert read_json(path) is None
+    assert read_json(path, findings=Findings(sets_aside=True)) is None
     assert not path.exists()
 
 
 def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
     for _ in range(3):
         (tmp_path / "state.json").write_bytes(b"x")
-        assert read_json(tmp_path / "state.json") is None
+        assert read_json(tmp_path / "state.json", findings=Findings(sets_aside=True)) is None
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -111,7 +132,7 @@ def test_what_cannot_be_set_aside_is_an_error(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(Path, "rename", refuse)
     with pytest.raises(StateError, match="cannot be set aside"):
-        read_json(path)
+        read_json(path, findings=Findings(sets_aside=True))
     assert path.read_bytes() == b"x"
 
 
@@ -168,13 +189,14 @@ def test_no_content_raises_anything_but_newer(tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("state")
     path = folder / "state.json"
     path.write_bytes(content)
-    findings: list[Damage] = []
+    findings = Findings(sets_aside=True)
     try:
         value = read_json(path, findings=findings)
     except StateNewerError:
         assert path.read_bytes() == content
         return
     kept = path if value is not None else findings[0].moved_to
+    assert kept is not None
     assert kept.read_bytes() == content
 
 

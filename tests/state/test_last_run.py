@@ -7,7 +7,7 @@ import pytest
 
 from imprint.paths import Home
 from imprint.state import last_run
-from imprint.state.files import Damage
+from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -40,7 +40,7 @@ def test_the_cpu_by_choice_missed_nothing() -> None:
 def test_a_damaged_record_is_set_aside(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.data.mkdir()
-    findings: list[Damage] = []
+    findings = Findings(sets_aside=True)
     last_run.path_of(home).write_text(json.dumps({"schema": 1, "asked": "gpu", "provider": 7}))
     assert last_run.read(home, findings) is None
     assert len(findings) == 1

@@ -1,0 +1,91 @@
+"""What one run met that was wrong with state files, and whether it may set damaged ones aside.
+
+Reading changes nothing. Only a command that writes, and only while it holds the mutex, reads with findings that set
+aside; every other reader is told the same about the same file, and leaves it where it is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from imprint.errors import ImprintError, StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A file or folder that could not be used as state: a stable code, a sentence, and what a person can do.
+
+    `moved_to` is where it is now, None when it was left in its place.
+    """
+
+    path: Path
+    code: str
+    message: str
+    hint: str | None
+    moved_to: Path | None = None
+
+
+class Findings(list[Finding]):
+    """The findings of one run, each path once. `sets_aside`: the caller writes, and holds the mutex."""
+
+    def __init__(self, *, sets_aside: bool = False) -> None:
+        super().__init__()
+        self.sets_aside = sets_aside
+
+    def add(self, finding: Finding) -> None:
+        """Add a finding; what is said last of a path holds."""
+        self[:] = [other for other in self if other.path != finding.path]
+        self.append(finding)
+
+    def update(self, others: Findings) -> None:
+        """Add what another reading met."""
+        for finding in others:
+            self.add(finding)
+
+    def damaged(self, path: Path, why: str, *, seen: os.stat_result | None = None) -> None:
+        """Add that `path` is damaged, and set it aside where this run may; `why` continues "`PATH` …".
+
+        With `seen` nothing happens when another process has replaced the file since. Raises StateError when the file
+        should be set aside and cannot be.
+        """
+        if not self.sets_aside:
+            hint = "`imprint setup` sets it aside and restores what it held"
+            self.add(Finding(path, "state-damaged", f"`{path}` {why}; nothing was changed", hint))
+            return
+        moved = set_aside(path, why, seen)
+        if moved is not None:
+            message = f"`{path}` {why} and was set aside as `{moved.name}`"
+            hint = "`imprint setup` restores what it held; delete the set-aside file once you have seen it"
+            self.add(Finding(path, "state-set-aside", message, hint, moved))
+
+    def unread(self, path: Path, error: ImprintError) -> None:
+        """Add that `path` could not be read, which this run can do without."""
+        self.add(Finding(path, error.specific_code, error.message, error.hint))
+
+
+def set_aside(path: Path, why: str, seen: os.stat_result | None = None) -> Path | None:
+    """Rename `path` to `NAME.corrupt-<time>` and return the new path; None when the file has gone or was replaced.
+
+    Raises StateError when it cannot be renamed.
+    """
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    moved = path.with_name(f"{path.name}.corrupt-{stamp}")
+    count = 1
+    while os.path.lexists(moved):
+        count += 1
+        moved = path.with_name(f"{path.name}.corrupt-{stamp}-{count}")
+    try:
+        if seen is not None and not os.path.samestat(seen, path.lstat()):
+            return None
+        path.rename(moved)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StateError(
+            f"`{path}` {why}, and it cannot be set aside: {error.strerror or error}",
+            hint=f"move `{path}` away yourself, or make its folder writable",
+        ) from error
+    return moved
