@@ -16,7 +16,8 @@ if not defined python (
     echo hint: install Python 3.11 or newer and run this again 1>&2
     exit /b 1
 )
-%python% -I "%root%\cmd\imprint_launch" --home "%home%" --lock "%root%\locks\tool.txt" --into "%tool%" -- %* || exit /b
+%python% -I "%root%\cmd\imprint_launch" --program imprint --home "%home%" --lock "%root%\locks\tool.txt" --into "%tool%" -- %* || exit /b
+if not exist "%tool%\Scripts\python.exe" exit /b 0
 :run
 "%tool%\Scripts\python.exe" -I -c "import sys; root = sys.argv.pop(1); sys.argv[0] = 'imprint'; sys.path[:0] = [root, root + '/cmd']; from imprint_cli.__main__ import main; sys.exit(main())" "%root%" %*
 exit /b %errorlevel%

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
@@ -178,7 +179,7 @@ def replace_offline(sources: Sources) -> Sources:
 
 def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dict[str, str]:
     """Return the whole environment of a uv call, built from the allowed part of `environ`."""
-    passed = {name: value for name, value in environ.items() if name in PASSED_THROUGH}
+    passed = {name: value for name, value in environ.items() if name in PASSED_THROUGH} | certificate_settings(environ)
     passed["UV_CACHE_DIR"] = os.fspath(home.cache)
     passed["UV_PYTHON_DOWNLOADS"] = "never"
     passed["UV_LOCK_TIMEOUT"] = str(_LOCK_SECONDS)
@@ -231,6 +232,8 @@ _BAD_BYTES = re.compile(
     r"|must have their versions pinned|RECORD",
     re.IGNORECASE,
 )
+_UNTRUSTED = re.compile(r"UnknownIssuer|certificate verify failed|unknown issuer|self[- ]signed", re.IGNORECASE)
+CERTIFICATE_HINT = "set SSL_CERT_FILE to the file with your network's CA certificates, then run the same command again"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
@@ -256,7 +259,8 @@ def classify(
     # A folder with wheels for another Python or system; an index without them would be a wrong lock.
     unfit = sources.find_links is not None and "no wheels with a matching" in text
     if unfit or _NETWORK.search(text):
-        return NetworkError(f"packages could not be fetched{named}: {last}", hint=_where_to_look(sources))
+        hint = CERTIFICATE_HINT if _UNTRUSTED.search(text) else _where_to_look(sources)
+        return NetworkError(f"packages could not be fetched{named}: {last}", hint=hint)
     how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
     return ImprintError(f"the installer {how}", hint="run the same command again", code="installer-failed")
 

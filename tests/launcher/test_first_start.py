@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from imprint.paths import find_home
-from imprint_launch import __main__ as launch
+from imprint_launch import building, failure, surroundings, words
+from imprint_launch.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("sh", "sha256sum", "cut", "uname", "readlink", "dirname", "cat")
+LOCK = ROOT / "locks" / "tool.txt"
+TOOLS = ("sh", "sha256sum", "ls", "uname", "readlink", "dirname")
+QUIET = Progress(sys.stderr, quiet=True)
 
 
 @pytest.fixture
@@ -58,20 +61,27 @@ def test_a_path_without_the_systems_programs_is_one_error_and_one_hint(tmp_path:
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_the_home_without_home_is_the_one_that_the_library_finds(bare_path: Path) -> None:
-    """A service has no HOME; the launcher must not put its folder at the root of the file system then."""
+def test_the_home_without_home_is_the_one_that_the_library_finds(tmp_path: Path, bare_path: Path) -> None:
+    """A service has no HOME; the launcher must not put its folder at the root of the file system then.
+
+    A checkout with a lock of its own, so that no tool environment is there already.
+    """
     shim = bare_path / "python3"
     shim.write_text('#!/bin/sh\necho "$*"\n')
     shim.chmod(0o755)
     (bare_path / "id").symlink_to(shutil.which("id") or "/")
-    command = [str(ROOT / "cmd" / "imprint"), "status"]
+    for folder in ("cmd", "locks"):
+        (tmp_path / "checkout" / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "cmd" / "imprint", tmp_path / "checkout" / "cmd")
+    (tmp_path / "checkout" / "locks" / "tool.txt").write_text("# of no checkout\n")
+    command = [str(tmp_path / "checkout" / "cmd" / "imprint"), "status"]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(bare_path)}, check=False)
     assert f"--home {find_home({}).root} " in done.stdout
 
 
 def test_an_environment_that_lost_its_packages_is_named_with_the_way_out(tmp_path: Path) -> None:
     """No traceback: the folder, and that deleting it is enough."""
-    digest = hashlib.sha256((ROOT / "locks" / "tool.txt").read_bytes()).hexdigest()
+    digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()
     place = tmp_path / "tool" / f"env-{digest}"
     venv.create(place, symlinks=True)
     done = run_launcher(tmp_path, os.environ["PATH"], "status")
@@ -92,17 +102,23 @@ def test_an_old_python_is_named_with_its_version(tmp_path: Path, bare_path: Path
     assert "Traceback" not in done.stderr
 
 
-def test_a_python_without_venv_is_told_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where neither uv nor the venv module is there, the hint names the package that brings it."""
-    monkeypatch.setattr(launch, "suitable_uv", lambda _environ: None)
-    monkeypatch.setattr(launch, "_is_missing", lambda _module: True)
-    with pytest.raises(launch.Failure) as caught:
-        launch.install(tmp_path / "home", ROOT / "locks" / "tool.txt", tmp_path / "home" / "tool" / "env-x")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert "has no venv module" in caught.value.message
-    assert caught.value.hint is not None
-    assert f"python{version}-venv" in caught.value.hint
-    assert list((tmp_path / "home" / "tool").iterdir()) == []
+@pytest.mark.parametrize(
+    ("missing", "words_of_message", "hint"),
+    [
+        ({"venv"}, "has no venv module", f"python{sys.version_info.major}.{sys.version_info.minor}-venv"),
+        ({"_ssl"}, "lacks its own module `_ssl`", "put a complete Python"),
+    ],
+)
+def test_a_python_without_a_module_is_told_what_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: set[str], words_of_message: str, hint: str
+) -> None:
+    """Where neither uv nor a module that fetching it takes is there."""
+    monkeypatch.setattr(building, "suitable_uv", lambda _environ: None)
+    monkeypatch.setattr(building, "is_missing", missing.__contains__)
+    with pytest.raises(failure.Failure, match=words_of_message) as caught:
+        building.install(tmp_path / "home", LOCK, tmp_path / "home" / "tool" / "env-1", [], QUIET)
+    assert hint in (caught.value.hint or "")
+    assert list((tmp_path / "home" / "tool").glob(".*")) == []
 
 
 @pytest.mark.parametrize(
@@ -120,8 +136,28 @@ def test_a_python_without_venv_is_told_the_package(tmp_path: Path, monkeypatch: 
 )
 def test_an_installers_last_words_become_a_code(output: str, code: str, exit_code: int) -> None:
     """Network, hash, space and permission are told apart; the rest stays a plain failure."""
-    failure = launch.classify(output, 5 * 2**20, Path("/somewhere"))
-    assert (failure.code, failure.exit_code) == (code, exit_code)
+    told = failure.classify(output, 5 * 2**20, Path("/somewhere"), command="uv pip install", returncode=2)
+    assert (told.code, told.exit_code) == (code, exit_code)
+
+
+def test_a_child_that_says_nothing_is_named_with_how_it_ended() -> None:
+    for returncode, ended in ((2, "failed with exit code 2"), (-9, "was ended by signal 9")):
+        told = failure.classify("", 0, Path("/x"), command="uv pip install", returncode=returncode)
+        assert f"`uv pip install` {ended}" in told.message
+
+
+def test_of_an_address_only_the_host_is_shown() -> None:
+    """Wherever in it the secret is."""
+    output = "error: Failed to fetch: `https://bob:se/c@ret@host.example:8443/token/simple/?key=secret`"
+    told = failure.classify(output, 0, Path("/x"), command="uv", returncode=2).message
+    assert "https://host.example:8443`" in told
+    assert not [part for part in ("bob", "ret", "token", "secret") if part in told]
+
+
+def test_an_untrusted_certificate_is_told_the_variable() -> None:
+    output = "error: Failed to fetch: `https://x/`\n  Caused by: invalid peer certificate: UnknownIssuer"
+    told = failure.classify(output, 0, Path("/x"), command="uv", returncode=2)
+    assert (told.code, "SSL_CERT_FILE" in (told.hint or "")) == ("network", True)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +166,11 @@ def test_an_installers_last_words_become_a_code(output: str, code: str, exit_cod
 )
 def test_uv_version(text: str, version: tuple[int, ...] | None) -> None:
     """Only a real answer of uv counts as a version."""
-    assert launch.parse_uv_version(text) == version
+    assert surroundings.parse_uv_version(text) == version
 
 
 @pytest.mark.parametrize(
-    ("words", "value"),
+    ("given", "value"),
     [
         (["setup", "--index-url", "u"], "u"),
         (["setup", "--index-url=u"], "u"),
@@ -143,30 +179,36 @@ def test_uv_version(text: str, version: tuple[int, ...] | None) -> None:
         ([], None),
     ],
 )
-def test_options_for_the_network_are_read_from_the_command(words: list[str], value: str | None) -> None:
+def test_options_for_the_network_are_read_from_the_command(given: list[str], value: str | None) -> None:
     """A mirror named for setup is the one the tool environment comes from as well."""
-    assert launch.value_of("--index-url", words) == value
+    assert words.value_of("--index-url", given) == value
 
 
-def test_settings_that_move_files_do_not_reach_the_installers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proxies and certificates pass; targets, constraints and uv's other settings do not."""
+def test_settings_that_move_files_do_not_reach_the_installers(tmp_path: Path) -> None:
+    """Proxies and certificates pass; targets, constraints and every other setting of uv's and pip's do not."""
     hostile = {"UV_INDEX": "x", "UV_NO_VERIFY_HASHES": "1", "PIP_TARGET": "/x", "PYTHONPATH": "/x", "VIRTUAL_ENV": "/x"}
-    for name, value in {**hostile, "HTTPS_PROXY": "p", "SSL_CERT_FILE": "c"}.items():
-        monkeypatch.setenv(name, value)
-    environ = launch.clean_environment(tmp_path)
-    assert not hostile.keys() & environ.keys()
-    assert (environ["HTTPS_PROXY"], environ["SSL_CERT_FILE"]) == ("p", "c")
+    more = {
+        f"PIP_{name}": "/x" for name in ("PREFIX", "ROOT", "USER", "PYTHON", "CONSTRAINT", "SRC", "LOG", "CACHE_DIR")
+    }
+    friendly = {"HTTPS_PROXY": "p", "SSL_CERT_FILE": "c", "PIP_PROXY": "q"}
+    environ = surroundings.clean_environment({**hostile, **more, **friendly}, tmp_path)
+    assert not (hostile | more).keys() & environ.keys()
+    assert {name: environ[name] for name in friendly} == friendly
     assert environ["UV_CACHE_DIR"] == str(tmp_path)
+    assert environ["PIP_CONFIG_FILE"] == os.devnull
 
 
-def test_what_a_killed_start_left_is_swept(tmp_path: Path) -> None:
-    """Staging folders of dead processes go, those of living ones stay."""
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    for pid in (dead.pid, os.getpid()):
-        (tmp_path / f".building-{pid}").mkdir()
-    launch.sweep(tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == [f".building-{os.getpid()}"]
+def test_the_mirror_is_the_same_for_both_installers(tmp_path: Path) -> None:
+    for environ, index in (({"UV_DEFAULT_INDEX": "a"}, None), ({"UV_DEFAULT_INDEX": "b"}, "a"), ({}, "a")):
+        cleaned = surroundings.clean_environment(environ, tmp_path, index)
+        assert (cleaned["UV_DEFAULT_INDEX"], cleaned["PIP_INDEX_URL"]) == ("a", "a")
+
+
+def test_a_certificate_that_other_programs_use_reaches_both_installers(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.touch()
+    cleaned = surroundings.clean_environment({"REQUESTS_CA_BUNDLE": str(file)}, tmp_path)
+    assert (cleaned["SSL_CERT_FILE"], cleaned["PIP_CERT"]) == (str(file), str(file))
 
 
 def test_a_relative_home_is_refused_as_json(tmp_path: Path) -> None:
@@ -185,15 +227,15 @@ def test_no_network_leaves_nothing_and_the_next_start_works(tmp_path: Path) -> N
     """With the network cut off the first start exits 5 and leaves no half environment; later it succeeds."""
     home = tmp_path / "h\u00f6me with spaces"
     environ = {**os.environ, "IMPRINT_HOME": str(home), "PATH": _path_without_uv()}
-    command = ["unshare", "-rn", str(ROOT / "cmd" / "imprint"), "--version"]
+    command = ["unshare", "-rn", str(ROOT / "cmd" / "imprint"), "status"]
     done = subprocess.run(command, capture_output=True, text=True, env=environ, check=False, timeout=200)
     assert done.returncode == 5, done.stderr
     assert "hint:" in done.stderr
     assert "Traceback" not in done.stderr
-    assert list((home / "tool").iterdir()) == []
-    again = run_launcher(home, _path_without_uv(), "--version")
+    assert [entry.name for entry in (home / "tool").iterdir()] == ["building.lock"]
+    again = run_launcher(home, _path_without_uv(), "config", "path")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("imprint ")
+    assert again.stdout == f"{home / 'config.toml'}\n"
 
 
 def _path_without_uv() -> str:

@@ -87,6 +87,32 @@ def test_what_is_not_found_is_to_be_looked_for_where_it_can_be(sources: Sources,
     assert hint in found.hint
 
 
+UNTRUSTED = """error: Failed to fetch: `https://index.example/simple/packaging/`
+  cause: error sending request for url (https://index.example/simple/packaging/)
+  cause: client error (Connect)
+  cause: invalid peer certificate: UnknownIssuer
+"""
+
+
+def test_an_untrusted_certificate_is_told_the_variable_that_counts() -> None:
+    found = classify(2, UNTRUSTED, where=Path("/"))
+    assert type(found) is NetworkError
+    assert "SSL_CERT_FILE" in (found.hint or "")
+
+
+@pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT"])
+def test_certificates_that_other_programs_trust_are_passed_on_under_the_name_that_counts(
+    tmp_path: Path, name: str
+) -> None:
+    """Unless the user chose for us already, or the file is not there."""
+    file = tmp_path / "ca.pem"
+    file.touch()
+    assert environment(HOME, {name: str(file)}, Sources())["SSL_CERT_FILE"] == str(file)
+    assert "SSL_CERT_FILE" not in environment(HOME, {name: str(tmp_path / "gone")}, Sources())
+    assert "SSL_CERT_FILE" not in environment(HOME, {name: str(file), "SSL_CERT_DIR": "/certs"}, Sources())
+    assert environment(HOME, {name: str(file), "SSL_CERT_FILE": "/own"}, Sources())["SSL_CERT_FILE"] == "/own"
+
+
 def test_a_mismatch_names_the_file_what_was_expected_and_what_came() -> None:
     message = classify(1, MISMATCH, where=Path("/")).message
     assert "flatbuffers==25.12.19" in message

@@ -1,0 +1,137 @@
+"""Why no tool environment was built, and how that is told: two lines on stderr, or one envelope on stdout."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from imprint_launch.words import command_of
+
+
+class Failure(Exception):  # noqa: N818 - it is the answer, not only an error
+    """Why no environment was built: the code and exit code of docs/exit-codes.md, a sentence, a hint."""
+
+    def __init__(self, code: str, exit_code: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.exit_code = exit_code
+        self.message = message
+        self.hint = hint
+
+
+_NETWORK = (
+    "connect",
+    "resolve",
+    "timed out",
+    "network",
+    "retries",
+    "no matching distribution",
+    "dns",
+    "fetch",
+    "unreachable",
+    "tls",
+    "certificate",
+)
+_CERTIFICATE = re.compile(r"(?i)unknownissuer|certificate verify failed|unknown issuer|self[- ]signed")
+_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)(?:[^\s`'\"]*@)?([^/\s`'\"?#]*)[^\s`'\",;)]*", re.IGNORECASE)
+"""An address; everything but its host may be a secret."""
+
+
+def classify(output: str, free_bytes: int, where: Path, *, command: str, returncode: int) -> Failure:
+    """Turn how a child of pip or uv ended, and its last words, into a failure with code and hint."""
+    last = _last_words(output) or f"`{command}` {_ended(returncode)} and said nothing"
+    lower = output.lower()
+    if "no space left" in lower or "os error 28" in lower:
+        return no_space(free_bytes, where)
+    if "do not match the hashes" in lower or "hash mismatch" in lower:
+        return Failure(
+            "integrity",
+            6,
+            f"a download does not have the locked hash: {last}",
+            "a mirror or proxy changed the file; try another network",
+        )
+    if "permission denied" in lower or "read-only file system" in lower:
+        return not_writable(where, last)
+    if any(word in lower for word in _NETWORK):
+        untrusted = _CERTIFICATE.search(output) is not None
+        return Failure(
+            "network",
+            5,
+            f"the tool environment could not be downloaded: {last}",
+            "set SSL_CERT_FILE to the file with your network's CA certificates and run this again"
+            if untrusted
+            else "check the network (HTTPS_PROXY, SSL_CERT_FILE) and run this again",
+        )
+    if not _last_words(output):
+        return Failure("failed", 1, f"the tool environment could not be built: {last}", f"run `{command}` by hand")
+    return Failure("failed", 1, f"the tool environment could not be built: `{command}` {_ended(returncode)}: {last}")
+
+
+def _last_words(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    told = next((line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else "")
+    return _ADDRESS.sub(r"\1\2", "".join(character for character in told if character.isprintable()))
+
+
+def _ended(returncode: int) -> str:
+    return f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}"
+
+
+def no_space(free_bytes: int, where: Path) -> Failure:
+    """Return the failure of a disk that is too full."""
+    return Failure(
+        "no-space",
+        7,
+        f"the tool environment needs about 120 MiB, {free_bytes // 2**20} MiB are free in {where}",
+        "free some space there, or set IMPRINT_HOME to a folder on another disk",
+    )
+
+
+def not_writable(where: Path, why: str) -> Failure:
+    """Return the failure of a folder that this user may not write to."""
+    return Failure(
+        "home-not-writable", 1, f"cannot write in {where}: {why}", "set IMPRINT_HOME to a folder you may write to"
+    )
+
+
+def of_system(error: OSError, home: Path) -> Failure:
+    """Return the failure that the system's own error amounts to, wherever it came up."""
+    why = error.strerror or str(error)
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return no_space(0, home)
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return not_writable(home, why)
+    if error.errno in {errno.EAGAIN, errno.ENOMEM}:
+        return Failure(
+            "failed",
+            1,
+            f"the system refused another process: {why}",
+            "raise the limit on processes or memory (`ulimit -u`, the container's pids limit) and run this again",
+        )
+    named = f" ({error.filename})" if error.filename else ""
+    return Failure("failed", 1, f"the tool environment could not be built: {why}{named}")
+
+
+def report(failure: Failure, words: Sequence[str]) -> None:
+    """Say why: an envelope on stdout when the command asked for JSON, else two lines on stderr."""
+    if "--json" in words:
+        command = command_of(words)
+        error = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+        envelope = {
+            "schema": 1,
+            "command": command,
+            "ok": False,
+            "data": {},
+            "warnings": [],
+            "errors": [error],
+        }
+        event = {"event": "result"} if command in {"setup", "bootstrap"} else {}
+        print(json.dumps(event | envelope))
+        return
+    print(f"error: {failure.message}", file=sys.stderr)
+    if failure.hint:
+        print(f"hint: {failure.hint}", file=sys.stderr)
