@@ -43,7 +43,8 @@ _ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)(?:[^\s`'\"]*@)?([^/\s`'\"?#]*)[
 
 def classify(output: str, free_bytes: int, where: Path, *, command: str, returncode: int) -> Failure:
     """Turn how a child of pip or uv ended, and its last words, into a failure with code and hint."""
-    last = _last_words(output) or f"`{command}` {_ended(returncode)} and said nothing"
+    told = _last_words(output)
+    last = told or f"`{command}` {_ended(returncode)} and said nothing"
     lower = output.lower()
     if "no space left" in lower or "os error 28" in lower:
         return no_space(free_bytes, where)
@@ -54,6 +55,8 @@ def classify(output: str, free_bytes: int, where: Path, *, command: str, returnc
             f"a download does not have the locked hash: {last}",
             "a mirror or proxy changed the file; try another network",
         )
+    if "resource temporarily unavailable" in lower or "can't start new thread" in lower or "cannot fork" in lower:
+        return too_many_processes(f"`{command}` could start no further process or thread")
     if "permission denied" in lower or "read-only file system" in lower:
         return not_writable(where, last)
     if any(word in lower for word in _NETWORK):
@@ -66,13 +69,12 @@ def classify(output: str, free_bytes: int, where: Path, *, command: str, returnc
             if untrusted
             else "check the network (HTTPS_PROXY, SSL_CERT_FILE) and run this again",
         )
-    if not _last_words(output):
-        return Failure("failed", 1, f"the tool environment could not be built: {last}", f"run `{command}` by hand")
-    return Failure("failed", 1, f"the tool environment could not be built: `{command}` {_ended(returncode)}: {last}")
+    how, hint = (f"`{command}` {_ended(returncode)}: {last}", None) if told else (last, f"run `{command}` by hand")
+    return Failure("failed", 1, f"the tool environment could not be built: {how}", hint)
 
 
 def _last_words(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line for line in map(str.strip, output.splitlines()) if line and not line.startswith("note:")]
     told = next((line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else "")
     return _ADDRESS.sub(r"\1\2", "".join(character for character in told if character.isprintable()))
 
@@ -98,6 +100,14 @@ def not_writable(where: Path, why: str) -> Failure:
     )
 
 
+def too_many_processes(what: str) -> Failure:
+    """Return the failure of a limit on processes, threads or memory."""
+    return Failure(
+        "process-limit", 1, what,
+        "raise the limit on processes (`ulimit -u`, a container's pids limit) or on memory, and run this again",
+    )  # fmt: skip
+
+
 def of_system(error: OSError, home: Path) -> Failure:
     """Return the failure that the system's own error amounts to, wherever it came up."""
     why = error.strerror or str(error)
@@ -106,12 +116,7 @@ def of_system(error: OSError, home: Path) -> Failure:
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return not_writable(home, why)
     if error.errno in {errno.EAGAIN, errno.ENOMEM}:
-        return Failure(
-            "failed",
-            1,
-            f"the system refused another process: {why}",
-            "raise the limit on processes or memory (`ulimit -u`, the container's pids limit) and run this again",
-        )
+        return too_many_processes(f"the system refused another process: {why}")
     named = f" ({error.filename})" if error.filename else ""
     return Failure("failed", 1, f"the tool environment could not be built: {why}{named}")
 
