@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, parse_document
+from imprint.printable import printable_line
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
 _EXITS = {"usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3, "no-space": 7}
@@ -28,8 +29,8 @@ def main(arguments: Sequence[str]) -> int:
             return _check()
         raise UsageError("expected the word `plan` or `check`", hint=_USAGE)
     except ImprintError as error:
-        hint = f"\nhint: {error.hint}" if error.hint else ""
-        sys.stderr.write(f"error: {error.message}{hint}\n")
+        hint = f"\nhint: {printable_line(error.hint)}" if error.hint else ""
+        sys.stderr.write(f"error: {printable_line(error.message)}{hint}\n")
         return _EXITS.get(error.specific_code, _EXITS.get(error.code, 1))
 
 

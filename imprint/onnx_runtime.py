@@ -16,6 +16,7 @@ from imprint import resources
 from imprint.errors import ImprintError, IntegrityError, StateError, UsageError
 from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
+from imprint.printable import printable_line
 from imprint.runtime import inventory, journal
 from imprint.runtime.metadata import read_held
 from imprint.runtime.pins import applying, marker_environment, read_lock
@@ -32,9 +33,10 @@ def main(arguments: Sequence[str]) -> int:
     try:
         build, prefix = parse_arguments(arguments)
         for found in unused_for(build, prefix, Context.of_process()):
-            sys.stdout.write(f"{found.name}\n")
+            sys.stdout.write(printable_line(found.name) + "\n")
     except ImprintError as error:
-        sys.stderr.write(f"error: {error.message}" + (f" ({error.hint})" if error.hint else "") + "\n")
+        hint = f" ({error.hint})" if error.hint else ""
+        sys.stderr.write(printable_line(f"error: {error.message}{hint}") + "\n")
         return next((code for kind, code in _EXITS if isinstance(error, kind)), 1)
     return 0
 

@@ -14,6 +14,7 @@ import typer
 
 from imprint.errors import InterruptedByUserError, UsageError
 from imprint.operations.result import Remark, Result
+from imprint.printable import printable_data
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
 from imprint_cli.quick import quicken
@@ -69,7 +70,7 @@ def _version(value: bool) -> None:
     if value:
         from imprint import __version__
 
-        typer.echo(f"imprint {__version__}")
+        human.show(f"imprint {__version__}")
         raise typer.Exit
 
 
@@ -190,8 +191,8 @@ def _print(command: str, answer: Answer, *, as_json: bool) -> int:
         return code
     if answer.text is None:
         machine.emit(result.data)
-    elif text := answer.text(result.data):
-        print(text, flush=True)
+    elif text := answer.text(printable_data(result.data, answer.lines)):
+        human.show(text)
     human.say_remarks(result.warnings, result.errors)
     return code
 

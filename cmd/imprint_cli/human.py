@@ -1,4 +1,8 @@
-"""The face for people: remarks on stderr, colour rules, sizes, tables. Every state is a word, never colour alone."""
+"""The face for people: remarks on stderr, colour rules, sizes, tables. Every state is a word, never colour alone.
+
+All text for a person leaves here, and a test finds what is written elsewhere: whatever it is made of, no terminal acts
+on any of it but the colours and the redrawn line of this module.
+"""
 
 import os
 import sys
@@ -6,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from imprint.operations.result import Remark
+from imprint.printable import printable, printable_line
 
 _COLOURS = {"error": "31;1", "warning": "33;1", "hint": "36;1", "ok": "32", "skipped": "2"}
 
@@ -20,11 +25,10 @@ def wants_colour(environ: Mapping[str, str], *, is_tty: bool) -> bool:
     return is_tty and environ.get("TERM") != "dumb"
 
 
-def painted(word: str, style: str, stream: TextIO) -> str:
-    """Return `word` in the colour of a style (error, warning, hint, ok, skipped) where the stream wants colour."""
+def _painted(label: str, stream: TextIO) -> str:
     if not wants_colour(os.environ, is_tty=stream.isatty()):
-        return word
-    return f"\x1b[{_COLOURS[style]}m{word}\x1b[0m"
+        return f"{label}: "
+    return f"\x1b[{_COLOURS[label]}m{label}:\x1b[0m "
 
 
 def animates(stream: TextIO) -> bool:
@@ -32,13 +36,30 @@ def animates(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def say(text: str) -> None:
-    """Write one line of talk to stderr."""
-    tell(text + "\n", sys.stderr)
+def show(text: str) -> None:
+    """Write an answer of one or more lines to stdout. Raises OSError where it cannot be written."""
+    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.flush()
 
 
-def tell(text: str, stream: TextIO) -> None:
-    """Write talk to a stream at once. Where nobody can be told (its disk is full, its reader is gone), it is lost."""
+def say(text: str, stream: TextIO | None = None, *, label: str | None = None) -> None:
+    """Write talk and a newline to stderr or another stream, after a label (error, warning, hint) in its colour."""
+    stream = stream or sys.stderr
+    _write((_painted(label, stream) if label else "") + printable(text) + "\n", stream)
+
+
+def ask(question: str) -> None:
+    """Write a question to stderr and leave the cursor behind it."""
+    _write(printable_line(question) + " ", sys.stderr)
+
+
+def draw(text: str, stream: TextIO) -> None:
+    """Write one line in place of the one that was drawn before; an empty one only removes that."""
+    _write("\r\x1b[K" + printable_line(text), stream)
+
+
+def _write(text: str, stream: TextIO) -> None:
+    """Write at once. Where nobody can be told (its disk is full, its reader is gone), it is lost."""
     try:
         stream.write(text)
         stream.flush()
@@ -55,9 +76,9 @@ def silence(stream: TextIO) -> None:
 
 def say_remark(label: str, remark: Remark) -> None:
     """Write a remark to stderr: `error: …` or `warning: …`, and its `hint: …` below."""
-    say(f"{painted(label + ':', label, sys.stderr)} {remark.message}")
+    say(printable_line(remark.message), label=label)
     if remark.hint:
-        say(f"{painted('hint:', 'hint', sys.stderr)} {remark.hint}")
+        say(printable_line(remark.hint), label="hint")
 
 
 def say_remarks(warnings: Iterable[Remark], errors: Iterable[Remark]) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from imprint.operations.result import Remark, Result
+from imprint.printable import printable_json
 from imprint.runtime.events import Event
 
 SCHEMA = 1
@@ -52,8 +53,8 @@ def emit_event(event: Event) -> None:
 
 def emit(document: Mapping[str, Any], *, indent: int | None = 2) -> None:
     """Write one JSON document and a newline to stdout, always as UTF-8."""
-    # A lone surrogate (a path that is not UTF-8) becomes its \udcXX escape, which is what JSON wants for it.
-    text = json.dumps(document, ensure_ascii=False, indent=indent) + "\n"
+    # Whatever a terminal would act on is escaped, a lone surrogate (a path that is not UTF-8) too.
+    text = printable_json(json.dumps(document, ensure_ascii=False, indent=indent)) + "\n"
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", errors="backslashreplace"))
+    sys.stdout.buffer.write(text.encode("utf-8"))
     sys.stdout.buffer.flush()

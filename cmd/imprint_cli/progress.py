@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from imprint.printable import printable_line
 from imprint.runtime.events import Event
-from imprint_cli.human import animates, painted, size, tell
+from imprint_cli.human import animates, draw, say, size
 
 HEARTBEAT_SECONDS = 10.0
 """Without a terminal, a long step says this often that it is still at work."""
@@ -31,7 +32,7 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Show one event."""
         if event.event == "warning":
-            self._line(f"{painted('warning:', 'warning', self._stream)} {event.message}")
+            self._line(event.message, "warning")
         elif event.event in {"done", "info"}:
             self._line(f"{event.step}: {event.message}")
         elif self._redraws:
@@ -42,12 +43,12 @@ class Progress:
     def close(self) -> None:
         """Remove a line that is still being redrawn."""
         if self._drawn:
-            tell("\r\x1b[K", self._stream)
+            draw("", self._stream)
             self._drawn = False
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, label: str | None = None) -> None:
         self.close()
-        tell(text + "\n", self._stream)
+        say(printable_line(text), self._stream, label=label)
         self._last = self._clock()
 
     def _redraw(self, event: Event) -> None:
@@ -57,7 +58,7 @@ class Progress:
 
         # A line that wraps cannot be redrawn in place.
         width = max(20, shutil.get_terminal_size().columns - 1)
-        tell("\r\x1b[K" + f"{event.step}: {event.message}{_amount(event)}"[:width], self._stream)
+        draw(printable_line(f"{event.step}: {event.message}{_amount(event)}")[:width], self._stream)
         self._drawn = True
         self._last = self._clock()
 

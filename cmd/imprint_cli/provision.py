@@ -10,6 +10,7 @@ from imprint.operations.context import Context
 from imprint.operations.plan import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Plan
+from imprint_cli import human
 from imprint_cli.answer import Answer
 from imprint_cli.human import size
 from imprint_cli.machine import emit_event
@@ -53,8 +54,7 @@ def ask(plan: Plan) -> bool:
     what = f"{describe_build(plan.build, plan.version, None)}, a download of {size(plan.download_bytes)}"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this would install {what}, and there is no terminal to ask on", hint="add `--yes` to agree")
-    sys.stderr.write(f"Install {what}? [Y/n] ")
-    sys.stderr.flush()
+    human.ask(f"Install {what}? [Y/n]")
     answer = sys.stdin.readline()
     # A line without its end is the end of input, which agrees to nothing.
     return answer.endswith("\n") and answer.strip().lower() in {"", "y", "yes"}

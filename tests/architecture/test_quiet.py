@@ -27,7 +27,8 @@ STARTS_NOTHING_OF_A_TARGET = {
     "imprint/runtime/uv.py": "uv",
     "imprint/runtime/watch.py": "uv",
     "imprint/runtime/inplace_uv.py": "uv",
-    "cmd/imprint_launch/__main__.py": "uv and pip in the tool environment, which never holds ONNX Runtime",
+    "cmd/imprint_launch/building.py": "uv and pip in the tool environment, which never holds ONNX Runtime",
+    "cmd/imprint_launch/surroundings.py": "the same",
 }
 """Modules of the product that start children in which no ONNX Runtime can be loaded, and why."""
 

@@ -1,0 +1,120 @@
+"""Picks the line that says why out of what a child, an exception or an installer wrote, and words how a child ended.
+
+Pure. The decisive line is seldom the first or the last: NumPy gives a page of advice, ONNX Runtime puts its own source
+files before it, a loader's message stands in the middle.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+
+LIMIT = 300
+"""Characters of a line that are kept; of a longer one the beginning and, for it says more, the end."""
+
+_HEAD = 90
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ \[[^\]]*\] ")
+"""The head of a line of ONNX Runtime's log."""
+
+_STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
+_POSITION = re.compile(r"(?:/[\w.+-]+)*/?[\w+-]+\.(?:cc|cpp|cxx|cu|cuh|h|hpp|inc):\d+ ?")
+"""A place in somebody's source, such as `/onnxruntime_src/onnxruntime/core/graph/model.cc:179 `."""
+
+_FUNCTION = re.compile(r"(?:[\w:<>,&*~ ]+ )?[\w:<>,&*~]+::[\w~<>]+\(|operator\(\)\(")
+
+_SIGNS = (
+    # What a loader says of a file that it does not take (glibc, musl, macOS, Windows).
+    re.compile(
+        r"cannot open shared object file|cannot enable executable stack|cannot allocate memory in static TLS|"
+        r"version `?[A-Z]+_[\d.]+'? not found|undefined symbol|symbol not found|invalid ELF header|wrong ELF class|"
+        r"file too short|failed to map segment|cannot apply additional memory protection|ELF load command|"
+        r"Error loading shared library|Library not loaded|incompatible architecture|DLL load failed|"
+        r"depends on \"[^\"]+\" which is missing"
+    ),
+    re.compile(r"No module named|cannot import name|partially initialized module|_ARRAY_API not found"),
+    re.compile(r"No space left on device|Read-only file system|Permission denied|Disk quota exceeded", re.IGNORECASE),
+    re.compile(
+        r"Illegal instruction|Segmentation fault|Bus error|core dumped|Fatal Python error|MemoryError|bad_alloc"
+    ),
+)
+"""What is decisive wherever it stands, the most telling first."""
+
+_ORIGINAL = re.compile(r"^(?:Original error was|Caused by|cause): (?P<why>.+)$")
+_RAISED = re.compile(
+    r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Warning|Fail|Failure)\b(?::.*)?$"
+)
+_ADVICE = re.compile(
+    r"^(?:hint|help|note|warning|tip)s?:|^(?:IMPORTANT|NOTE|WARNING)\b|^https?://\S+$|^[*•-] |^\^|^~|^File \"|"
+    r"^Traceback|^During handling of|^The above exception|^Please |^If you |^We have |^Importing the numpy|"
+    r"^many reasons|^installed\.$|^and make sure|^(?:downgrade|versions of|some module may|to support)|^\W*$",
+)
+"""What surrounds a reason and is none."""
+
+
+def decisive_line(text: str) -> str:
+    """Return the one line of `text` that says why, without colours and places in source; empty when it says nothing."""
+    lines = [line for raw in _COLOUR.sub("", text).splitlines() if (line := _bare(raw))]
+    for sign in _SIGNS:
+        if found := [line for line in lines if sign.search(line)]:
+            return _shortened(_told(found[-1]))
+    for line in reversed(lines):
+        if original := _ORIGINAL.match(line):
+            return _shortened(original["why"])
+    raised = [line for line in lines if _RAISED.match(line)]
+    saying = [line for line in lines if not _ADVICE.search(line)]
+    chosen = [line for line in raised if ": " in line] or saying or raised or lines
+    return _shortened(chosen[-1]) if chosen else ""
+
+
+def how_it_ended(returncode: int | None, *, windows: bool = False) -> str:
+    """Return how a process ended, in words: `exit code 3`, `SIGSEGV (segmentation fault)`, `exit code 0xC0000005`."""
+    if returncode is None:
+        return "nobody could tell how it ended"
+    if returncode >= 0:
+        return f"exit code 0x{returncode:08X}" if windows and returncode >= 0x80000000 else f"exit code {returncode}"
+    try:
+        found = signal.Signals(-returncode)
+    except ValueError:
+        return f"signal {-returncode}"
+    words = (signal.strsignal(found) or "").lower()
+    return f"{found.name} ({words})" if words else found.name
+
+
+def why_it_ended(returncode: int | None, text: str) -> str:
+    """Return the decisive line, with the signal where one ended the process; how it ended when nothing was written."""
+    line, ending = decisive_line(text), how_it_ended(returncode)
+    if not line:
+        return f"{ending}, no output"
+    return f"{ending}: {line}" if returncode is not None and returncode < 0 else line
+
+
+def _bare(raw: str) -> str:
+    line = _STATUS.sub("", _LOG.sub("", raw.strip()))
+    while found := _POSITION.search(line):
+        line = line[: found.start()] + _after_function(line[found.end() :])
+    return " ".join(line.split())
+
+
+def _after_function(rest: str) -> str:
+    """Return what follows a function's signature with its balanced parentheses; all of it where there is none."""
+    found = _FUNCTION.match(rest)
+    if found is None:
+        return rest
+    depth = 0
+    for at in range(found.end() - 1, len(rest)):
+        depth += {"(": 1, ")": -1}.get(rest[at], 0)
+        if depth == 0:
+            return re.sub(r"^(?: const)?(?: \[with [^\]]*\])? ?", " ", rest[at + 1 :])
+    return rest
+
+
+def _told(line: str) -> str:
+    """Return a line without what an exception or an advice puts before the loader's own words."""
+    original = _ORIGINAL.match(line)
+    return original["why"] if original else line
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LIMIT else f"{line[:_HEAD]} … {line[-(LIMIT - _HEAD - 3) :]}"
