@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from imprint_dev import read_wheels, relock, troubleshooting
+from imprint_dev import pages, read_wheels, relock
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -14,7 +14,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     relock.register(commands)
     read_wheels.register(commands)
-    troubleshooting.register(commands)
+    pages.register(commands)
     arguments = parser.parse_args(argv)
     status: int = arguments.run(arguments)
     return status

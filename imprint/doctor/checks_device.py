@@ -5,11 +5,9 @@ from __future__ import annotations
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import (
-    check_command,
     finding,
     gpu_asked_of_runtime,
     missing,
-    setup,
     skipped,
     what_embeddings_run_on,
 )
@@ -35,16 +33,17 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
                 f"embeddings run on the CPU with what is installed; Imprint has no build of its own here: {plan.reason}"
             )
             return [finding(facts, _CHECK, "ok-cpu", OK, seen)]
-        return [finding(facts, _CHECK, "no-build", ERROR, plan.reason, fix=plan.hint)]
+        return [finding(facts, _CHECK, "no-build", ERROR, plan.reason)]
     if _pending(facts, plan):
         have = f"{plan.installed.build} {plan.installed.version or ''}".rstrip() if plan.installed else "nothing"
-        seen = f"planned is {plan.build} {plan.version or ''}".rstrip() + f", installed is {have}: {plan.reason}"
-        return [finding(facts, _CHECK, "change-pending", WARNING, seen, fix=setup(facts))]
+        wanted = f"{plan.build} {plan.version or ''}".rstrip()
+        seen = f"{have} is installed, but {wanted} should be: {plan.reason}"
+        return [finding(facts, _CHECK, "change-pending", WARNING, seen)]
     if runs_on == "none":
         return skipped(
             facts,
             _CHECK,
-            f"embeddings do not run, for what the checks above say; planned is {plan.build}: {plan.reason}",
+            f"embeddings do not run; see the other findings ({plan.build} is planned: {plan.reason})",
         )
     if runs_on == "gpu":
         return [finding(facts, _CHECK, "ok-gpu", OK, f"the GPU is used: {plan.reason}")]
@@ -61,11 +60,11 @@ def _pending(facts: Facts, plan: Plan) -> bool:
 def _on_cpu(facts: Facts, plan: Plan) -> Finding:
     if (facts.embedded is not None or facts.missed_gpu) and gpu_asked_of_runtime(facts):
         seen = f"the worker asked for the GPU and computes on the CPU: {plan.reason}"
-        return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen, fix=check_command(facts))
+        return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen)
     if plan.device is not None:
         seen = f"a GPU is planned and not in use: {plan.reason}"
         code = "gpu-unavailable" if facts.venv is not None or facts.proved else "not-proved"
-        return finding(facts, _CHECK, code, WARNING, seen, fix=setup(facts))
+        return finding(facts, _CHECK, code, WARNING, seen)
     if facts.device_asked == "cpu" or (facts.device_asked == "auto" and plan.code in GPU_ABSENT):
         return finding(facts, _CHECK, "ok-cpu", OK, f"the CPU is used: {plan.reason}")
-    return finding(facts, _CHECK, "gpu-unavailable", WARNING, plan.reason, fix=plan.hint)
+    return finding(facts, _CHECK, "gpu-unavailable", WARNING, plan.reason)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 from imprint import envvars
+from imprint.causes.situation import planning_words
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, gpu_wanted, missing
@@ -34,7 +33,7 @@ def driver(facts: Facts) -> list[Finding]:
         status = ERROR if facts.device_asked == "gpu" else WARNING
     elif code != "ok" and gpu_wanted(facts):
         status = WARNING
-    return [finding(facts, check, code, status, seen, fix=_fix(facts, facts.machine, code))]
+    return [finding(facts, check, code, status, seen, words=_words(facts, facts.machine))]
 
 
 def _state(facts: Facts, machine: Machine) -> tuple[str, str]:
@@ -94,18 +93,11 @@ def _absent(facts: Facts, machine: Machine) -> tuple[str, str]:
     return "ok", f"no NVIDIA GPU and no NVIDIA driver{beside}"
 
 
-def _fix(facts: Facts, machine: Machine, code: str) -> str | None:
-    nvidia = machine.nvidia
-    if code == "driver-too-old":
-        hint = facts.plan.hint if facts.plan is not None else None
-        return hint or "no driver would help this GPU; `imprint config set model.device cpu` ends the warning"
-    if code == "forward-compat-on-geforce" and nvidia.libcuda is not None:
-        folder = shlex.quote(nvidia.libcuda.rpartition("/")[0])
-        return (
-            f"install a newer driver on the host, or keep {folder} out of the loader's path: "
-            "take it out of `LD_LIBRARY_PATH` and of /etc/ld.so.conf.d, then run `ldconfig`"
-        )
-    return None
+def _words(facts: Facts, machine: Machine) -> dict[str, str | None]:
+    words = planning_words(machine)
+    # A hint about something else than the driver is told by the check that sums up.
+    words["hint"] = facts.plan.hint if facts.plan is not None and facts.plan.code in _OLD else None
+    return words
 
 
 def nodes(facts: Facts) -> list[Finding]:

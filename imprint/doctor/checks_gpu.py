@@ -9,17 +9,15 @@ from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import (
     CPU,
     GPU_PROVIDERS,
-    check_command,
     finding,
     gpu_build,
     gpu_wanted,
-    install,
     missing,
-    setup,
     skipped,
     what_embeddings_run_on,
 )
 from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of
+from imprint.doctor.situation import install, uninstall
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check_causes import cause_in, plain
@@ -81,20 +79,21 @@ def _short(facts: Facts, check: str, name: str) -> Finding:
     stub = str(versions.get(f"{package}-cu{major}")) if package and major else ""
     if stub.startswith("0.0"):
         seen += f"; {package}-cu{major} {stub} is a placeholder"
-        return finding(facts, check, "placeholder-package", status, seen, fix=install(facts, package or ""))
+        words = {"install": install(facts, package or "")}
+        return finding(facts, check, "placeholder-package", status, seen, words=words)
     if there or (package in versions and package not in gone):
         where = there[0].path if there else f"in the package {package} {versions.get(package or '')}"
-        return finding(facts, check, "libs-present-not-loaded", status, f"{seen}; it is {where}", fix=_preload(facts))
+        traits = ["old-runtime"] if _cannot_preload(loaded) else []
+        return finding(facts, check, "libs-present-not-loaded", status, f"{seen}; it is {where}", traits=traits)
     other = _other_major(name, package, versions)
     if other is not None:
         seen += f"; {other} {versions[other]} is installed, of another CUDA version"
-        return finding(facts, check, "cuda-major-mismatch", status, seen, fix=_bring(facts, name))
+        return finding(facts, check, "cuda-major-mismatch", status, seen, words={"bring": _bring(facts, name)})
     absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
     if len(absent) > 1:
         seen += f"; missing are {', '.join(absent)}"
-    return finding(
-        facts, check, "runtime-libs-missing", status, seen, fix=_bring(facts, *{name: 0, **dict.fromkeys(absent, 0)})
-    )
+    words = {"bring": _bring(facts, *dict.fromkeys([name, *absent]))}
+    return finding(facts, check, "runtime-libs-missing", status, seen, words=words)
 
 
 def _other_major(name: str, package: str | None, versions: object) -> str | None:
@@ -107,32 +106,20 @@ def _other_major(name: str, package: str | None, versions: object) -> str | None
     return next((other for other in sorted(others) if other in versions), None)
 
 
-def _preload(facts: Facts) -> str:
-    package = facts.loaded.package if facts.loaded is not None else None
-    old = parse_version((facts.loaded.version or "") if facts.loaded is not None else None)
-    if package is not None and old is not None and old < (1, 21):
-        return (
-            "load them before the first session: `import torch` does, or name their folders in `LD_LIBRARY_PATH`; "
-            "ONNX Runtime 1.21 and later have `onnxruntime.preload_dlls()`. Installing them again changes nothing"
-        )
-    return (
-        "call `onnxruntime.preload_dlls()` before the first session, or name their folders in `LD_LIBRARY_PATH`; "
-        "installing them again changes nothing"
-    )
+def _cannot_preload(loaded: Loaded) -> bool:
+    """Whether it is older than 1.21, the first that has `preload_dlls`."""
+    old = parse_version(loaded.version or "")
+    return loaded.package is not None and old is not None and old < (1, 21)
 
 
 def _bring(facts: Facts, *names: str) -> str:
     """Return what installs the packages of missing libraries, at the versions that were tried where those are known."""
-    if facts.venv is None:
-        return setup(facts, "--repair")
-    if facts.plan is not None and facts.plan.build == facts.installed_build and facts.plan.build is not None:
-        return setup(facts)
     major = cuda_major(facts.loaded, facts.wheel)
     packages = dict.fromkeys(package for name in names if (package := package_of(name, major)) is not None)
     if not packages:
-        return f"install the package that holds {names[0]}, or {setup(facts)} for what is planned here"
+        return f"install the package that holds {names[0]}"
     pinned = [f"{name}=={facts.tested[name]}" if name in facts.tested else name for name in packages]
-    return f"{install(facts, *pinned)}, or {setup(facts)} for what is planned here"
+    return install(facts, *pinned)
 
 
 def _clashes(facts: Facts, check: str, versions: object) -> list[Finding]:
@@ -145,16 +132,15 @@ def _clashes(facts: Facts, check: str, versions: object) -> list[Finding]:
     if len(both) > 1:
         major = cuda_major(facts.loaded, facts.wheel)
         keep = f"nvidia-cudnn-cu{major}" if f"nvidia-cudnn-cu{major}" in both else both[-1]
-        python = facts.interpreter.path if facts.interpreter is not None else "python"
-        fix = f"`uv pip uninstall --python {python} {' '.join(both)}`, then {install(facts, keep)}"
+        words = {"uninstall": uninstall(facts, *both), "install": install(facts, keep)}
         seen = f"installed together: {', '.join(f'{name} {versions[name]}' for name in both)}"
-        found.append(finding(facts, check, "cudnn-clash", status if status == OK else WARNING, seen, fix=fix))
+        found.append(finding(facts, check, "cudnn-clash", status if status == OK else WARNING, seen, words=words))
     old = _old_card(facts)
     cudnn = parse_version(versions.get("nvidia-cudnn-cu12"))
     if old is not None and cudnn is not None and cudnn >= _LAST_CUDNN:
         seen = f"cuDNN {versions['nvidia-cudnn-cu12']} has no code for {old.name} ({old.compute_capability})"
-        fix = install(facts, "nvidia-cudnn-cu12==9.10.*")
-        found.append(finding(facts, check, "cudnn-too-new", status, seen, fix=fix))
+        words = {"install": install(facts, "nvidia-cudnn-cu12==9.10.*")}
+        found.append(finding(facts, check, "cudnn-too-new", status, seen, words=words))
     return found
 
 
@@ -172,8 +158,7 @@ def _odd_sources(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
         return []
     sources = {one.source for one in loaded.libraries or () if one.source != "missing"}
     if "system" in sources and sources & {"wheel", "torch"}:
-        fix = f"{setup(facts)} brings a complete set; keep other folders out of `LD_LIBRARY_PATH`"
-        return [finding(facts, check, "libs-mixed-sources", severity(facts), _sources(loaded.libraries or ()), fix=fix)]
+        return [finding(facts, check, "libs-mixed-sources", severity(facts), _sources(loaded.libraries or ()))]
     versions = facts.runtimes.versions if facts.runtimes is not None else {}
     odd = {
         name: wanted
@@ -183,8 +168,8 @@ def _odd_sources(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
     if not odd:
         return []
     seen = ", ".join(f"{name} {versions[name]} (tried: {wanted})" for name, wanted in odd.items())
-    fix = install(facts, *(f"{name}=={wanted}" for name, wanted in odd.items()))
-    return [finding(facts, check, "libs-untested", severity(facts), seen, fix=fix)]
+    words = {"install": install(facts, *(f"{name}=={wanted}" for name, wanted in odd.items()))}
+    return [finding(facts, check, "libs-untested", severity(facts), seen, words=words)]
 
 
 def _sources(found: tuple[Library, ...]) -> str:
@@ -214,8 +199,7 @@ def session(facts: Facts) -> list[Finding]:
     seen = f"a session computes on {loaded.session[0]}, and embeddings do not ask for it"
     if status == WARNING and facts.plan is not None:
         seen += f": {facts.plan.reason}"
-    fix = "`imprint config set model.device gpu`, then " + setup(facts) if status == OK else setup(facts)
-    return [finding(facts, check, "provider-not-requested", status, seen, fix=fix)]
+    return [finding(facts, check, "provider-not-requested", status, seen)]
 
 
 def _refused(facts: Facts, check: str, loaded: Loaded) -> Finding:
@@ -225,10 +209,7 @@ def _refused(facts: Facts, check: str, loaded: Loaded) -> Finding:
     if status in {"none", "driver-missing"} and not _in_container(facts):
         asked = facts.device_asked in {"gpu", "auto"}
         seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, and there is no usable GPU"
-        # Without a word to the contrary a GPU build stays where a GPU may come back.
-        stays = facts.plan is not None and facts.plan.provisional and not facts.plan.pending
-        fix = f"{setup(facts, '--device', 'cpu')}, if no GPU is to come" if stays else setup(facts)
-        return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen, fix=fix)
+        return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen)
     if status != "ok":
         return skipped(facts, check, "the driver is not usable, see gpu:driver")[0]
     seen = f"a session that asked for the GPU runs on the CPU: {_last_error(loaded)}"
@@ -258,10 +239,8 @@ def _run_failed(facts: Facts, check: str, error: str) -> Finding:
     name = f"{card.name or 'the GPU'} ({card.compute_capability or 'capability unknown'})" if card else "this GPU"
     has = _capabilities(facts)
     seen = f"the build has no code for {name}{f', only for {has}' if has else ''}"
-    fix = f"{setup(facts, '--device', 'auto')} plans a build that has code for it, else the CPU"
-    if has:
-        fix += f"; the installed build runs on {has}"
-    return finding(facts, check, "no-kernel-for-gpu", ERROR if status != OK else OK, seen, fix=fix)
+    words = {"capabilities": has or None}
+    return finding(facts, check, "no-kernel-for-gpu", ERROR if status != OK else OK, seen, words=words)
 
 
 def _capabilities(facts: Facts) -> str:
@@ -291,11 +270,11 @@ def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer
         changed = ", ".join(name.replace("_", " ") for name in found.changed)
         seen = f"the last check was made {when}; since then changed: {changed}"
         status = WARNING if planned else OK
-        return [finding(facts, check, "check-stale", status, seen, fix=check_command(facts))]
+        return [finding(facts, check, "check-stale", status, seen)]
     if found.result != "ok":
         seen = f"the check {when} failed{f' ({found.kind})' if found.kind else ''}"
         if not found.on_gpu:
-            return [finding(facts, check, "check-failed", ERROR, seen, fix=setup(facts, "--repair"))]
+            return [finding(facts, check, "check-failed", ERROR, seen, traits=["checked-cpu"])]
         status = WARNING if gpu_wanted(facts) else OK
-        return [finding(facts, check, "check-failed", status, seen, fix=setup(facts, "--retry-gpu"))]
+        return [finding(facts, check, "check-failed", status, seen)]
     return [finding(facts, check, "ok", OK, f"the check {when} passed")]

@@ -25,8 +25,8 @@ def state_files(facts: Facts) -> list[Finding]:
         error = facts.failures.get(name)
         if error is not None and error.specific_code.startswith("state-"):
             code = "state-newer" if isinstance(error, StateNewerError) else "state-unreadable"
-            found.append(finding(facts, check, code, ERROR, error.message, fix=error.hint))
-    found += [finding(facts, check, aside.code, WARNING, aside.message, fix=aside.hint) for aside in facts.asides]
+            found.append(finding(facts, check, code, ERROR, error.message, told=error.hint))
+    found += [finding(facts, check, aside.code, WARNING, aside.message, told=aside.hint) for aside in facts.asides]
     return found or [finding(facts, check, "ok", OK, f"the state files in {facts.home} can be used")]
 
 
@@ -37,7 +37,7 @@ def config_file(facts: Facts) -> list[Finding]:
     if error is None:
         seen = f"the configuration is valid; model.device is {facts.device_asked}"
         return [finding(facts, check, "ok", OK, seen)]
-    return [finding(facts, check, config_code(error), ERROR, error.message, fix=error.hint)]
+    return [finding(facts, check, config_code(error), ERROR, error.message, told=error.hint)]
 
 
 def config_code(error: ImprintError) -> str:
@@ -57,7 +57,7 @@ def environment_names(facts: Facts) -> list[Finding]:
             "unknown-variable",
             WARNING,
             f"{name} is set and means nothing",
-            fix=f"unset it, or did you mean {near}?" if near else None,
+            words={"near": near},
         )
         for name, near in facts.unknown_variables
     ] or [finding(facts, check, "ok", OK, "no unknown IMPRINT_ variable is set")]
@@ -88,12 +88,12 @@ def model_files(facts: Facts) -> list[Finding]:
         seen = f"{facts.model} is on disk"
         return skipped(facts, check, "was not looked at") if facts.model is None else [_ok(facts, check, seen)]
     if error.specific_code == "model-damaged":
-        return [finding(facts, check, "model-damaged", ERROR, error.message, fix=error.hint)]
+        return [finding(facts, check, "model-damaged", ERROR, error.message, told=error.hint)]
     if facts.venv is not None:
         return skipped(facts, check, f"{error.message}; models belong to Imprint's own folder, not to this environment")
     if facts.provisioned is False:
         return skipped(facts, check, f"{error.message}; `imprint setup` installs it with the runtime")
-    return [finding(facts, check, "model-missing", ERROR, error.message, fix=error.hint)]
+    return [finding(facts, check, "model-missing", ERROR, error.message, told=error.hint)]
 
 
 def disk_space(facts: Facts) -> list[Finding]:
@@ -149,7 +149,7 @@ def real_embedding(facts: Facts) -> list[Finding]:
         return missing(facts, check, "model") if "model" in facts.failures else missing(facts, check, "embedded")
     if error.specific_code == "timed-out":
         return [finding(facts, check, "embedding-failed", WARNING, error.message)]
-    return [finding(facts, check, "embedding-failed", ERROR, error.message, fix=error.hint)]
+    return [finding(facts, check, "embedding-failed", ERROR, error.message, told=error.hint)]
 
 
 def _ok(facts: Facts, check: str, seen: str) -> Finding:

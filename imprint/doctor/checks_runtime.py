@@ -6,17 +6,8 @@ import re
 
 from imprint.doctor.facts import Facts, Loaded
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import (
-    finding,
-    gpu_wanted,
-    install,
-    missing,
-    repair,
-    setup,
-    skipped,
-    starts,
-    what_embeddings_run_on,
-)
+from imprint.doctor.judging import finding, gpu_wanted, missing, skipped, starts, what_embeddings_run_on
+from imprint.doctor.situation import install, install_planned, reinstall, uninstall
 from imprint.runtime.check_causes import plain
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
@@ -41,8 +32,7 @@ def duplicates(facts: Facts) -> list[Finding]:
         return [finding(facts, check, "ok", OK, seen)]
     code = "not-installed" if facts.venv is not None else "install-incomplete"
     seen = f"no ONNX Runtime is installed in {facts.venv or 'the target'}"
-    fix = setup(facts) if facts.venv is not None else repair(facts)
-    return [finding(facts, check, code, ERROR, seen, fix=fix, runs_on="none")]
+    return [finding(facts, check, code, ERROR, seen, runs_on="none")]
 
 
 def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
@@ -54,8 +44,9 @@ def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
         seen += f"; what loads is {facts.loaded.package} {facts.loaded.version or ''}".rstrip()
     if facts.runtimes is not None and facts.runtimes.requirers:
         seen += f"; asked for by {', '.join(facts.runtimes.requirers)}"
-    fix = f"{repair(facts)} removes them all and installs only the planned one"
-    return finding(facts, check, "duplicate-runtimes", status, seen, fix=fix)
+    names = dict.fromkeys(build.partition(" ")[0] for build in builds)
+    words = {"uninstall_builds": uninstall(facts, *names), "install_planned": install_planned(facts)}
+    return finding(facts, check, "duplicate-runtimes", status, seen, words=words)
 
 
 def loads(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each way to fail, the earliest first
@@ -72,7 +63,7 @@ def loads(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each way to
         return _import_failed(facts, check, loaded)
     if not loaded.has_session:
         seen = f"`import onnxruntime` gives an empty module without InferenceSession ({loaded.file or 'no file'})"
-        return [finding(facts, check, "runtime-hollow", ERROR, seen, fix=repair(facts))]
+        return [finding(facts, check, "runtime-hollow", ERROR, seen, words=_again(facts))]
     if loaded.cpu_error is not None:
         return [_cpu_failed(facts, check, loaded)]
     return [_mismatch(facts, check, loaded) or finding(facts, check, "ok", OK, f"{_named(loaded)} loads")]
@@ -98,8 +89,7 @@ def _ended(facts: Facts, check: str, loaded: Loaded) -> Finding:
         seen = f"{doing} was ended from outside ({loaded.ended}), perhaps for want of memory"
         return finding(facts, check, "runtime-hangs", WARNING, seen)
     code = "cpu-instruction-missing" if loaded.ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
-    fix = repair(facts) if code == "runtime-crashed" else None
-    return finding(facts, check, code, ERROR if matters else WARNING, seen, fix=fix)
+    return finding(facts, check, code, ERROR if matters else WARNING, seen, words=_again(facts))
 
 
 def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
@@ -113,7 +103,7 @@ def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
     if _OLD_VC.search(error):
         return [finding(facts, check, "msvc-runtime-old", ERROR, f"importing it fails: {_line(error)}")]
     seen = f"importing it fails: {_line(error)}"
-    return [finding(facts, check, "runtime-import-failed", ERROR, seen, fix=repair(facts))]
+    return [finding(facts, check, "runtime-import-failed", ERROR, seen, words=_again(facts))]
 
 
 def _cpu_failed(facts: Facts, check: str, loaded: Loaded) -> Finding:
@@ -122,14 +112,13 @@ def _cpu_failed(facts: Facts, check: str, loaded: Loaded) -> Finding:
     if module is not None or _NUMPY.search(error):
         return _dependency(facts, check, module["name"] if module else "numpy", error)
     seen = f"{_named(loaded)} loads and does not compute on the CPU: {_line(error)}"
-    return finding(facts, check, "cpu-session-failed", ERROR, seen, fix=repair(facts))
+    return finding(facts, check, "cpu-session-failed", ERROR, seen, words=_again(facts))
 
 
 def _dependency(facts: Facts, check: str, module: str, error: str) -> Finding:
     package = _PACKAGES.get(module, module.partition(".")[0])
-    # Ours is built from a lock, so what lacks there was lost.
-    fix = repair(facts) if facts.venv is None else install(facts, "--upgrade", package)
-    return finding(facts, check, "dependency-missing", ERROR, f"importing it fails: {_line(error)}", fix=fix)
+    words = {"upgrade": install(facts, "--upgrade", package)}
+    return finding(facts, check, "dependency-missing", ERROR, f"importing it fails: {_line(error)}", words=words)
 
 
 def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:
@@ -141,7 +130,14 @@ def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:
     if (name, local) == (loaded.package, loaded.version.partition("+")[0]):
         return None
     seen = f"{builds[0]} is listed, and what loads is {_named(loaded)}"
-    return finding(facts, check, "build-mismatch", WARNING, seen, fix=repair(facts))
+    return finding(facts, check, "build-mismatch", WARNING, seen, words=_again(facts))
+
+
+def _again(facts: Facts) -> dict[str, str | None]:
+    """Return the words of a remedy that installs ONNX Runtime again, where one build is installed."""
+    builds = facts.runtimes.builds if facts.runtimes is not None else ()
+    command = reinstall(facts, builds[0].partition(" ")[0]) if len(builds) == 1 else None
+    return {"install_again": command, "reinstall": command}
 
 
 def _line(text: str) -> str:

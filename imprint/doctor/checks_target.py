@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from imprint.doctor.checks_place import LOW_SPACE
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import build_names, finding, missing, recreate, reinstall, repair, setup, skipped
+from imprint.doctor.judging import build_names, finding, missing, skipped
+from imprint.doctor.situation import reinstall
 from imprint.runtime.metadata import is_vendor
 from imprint.runtime.space import in_units
 
@@ -23,23 +24,23 @@ def interpreter(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each 
     check = "target:interpreter"
     if facts.provisioned is False:
         seen = f"no runtime is set up in {facts.home}"
-        return [finding(facts, check, "not-installed", ERROR, seen, fix=setup(facts), runs_on="none")]
+        return [finding(facts, check, "not-installed", ERROR, seen, runs_on="none")]
     error = facts.failures.get("target")
     if error is not None and error.specific_code == "not-an-environment":
-        return [finding(facts, check, "not-an-environment", ERROR, error.message, fix=error.hint, runs_on="none")]
+        return [finding(facts, check, "not-an-environment", ERROR, error.message, told=error.hint, runs_on="none")]
     found = facts.interpreter
     if found is None:
         return missing(facts, check, "target")
     if not found.present:
         seen = found.error or f"{found.path} is gone"
-        return [finding(facts, check, "interpreter-gone", ERROR, seen, fix=recreate(facts), runs_on="none")]
+        return [finding(facts, check, "interpreter-gone", ERROR, seen, runs_on="none")]
     if found.version is None:
         seen = found.error or f"{found.path} does not start"
-        return [finding(facts, check, "interpreter-unusable", ERROR, seen, fix=recreate(facts), runs_on="none")]
+        return [finding(facts, check, "interpreter-unusable", ERROR, seen, runs_on="none")]
     series = ".".join(found.version.split(".")[:2])
     if found.made_for is not None and found.made_for.rstrip("t") != series:
         seen = f"{found.path} is Python {found.version}, and its packages are those of Python {found.made_for}"
-        return [finding(facts, check, "interpreter-changed", ERROR, seen, fix=recreate(facts))]
+        return [finding(facts, check, "interpreter-changed", ERROR, seen)]
     return [finding(facts, check, "ok", OK, f"Python {found.version} at {found.path} starts")]
 
 
@@ -52,7 +53,8 @@ def integrity(facts: Facts) -> list[Finding]:
     if found:
         return found
     how = "sizes and hashes" if facts.runtimes.hashed else "sizes"
-    seen = f"{facts.runtimes.distributions} packages are as their RECORD says ({how})"
+    count = facts.runtimes.distributions
+    seen = f"all {count} packages are intact ({how} match)"
     return [finding(facts, check, "ok", OK, seen)]
 
 
@@ -97,7 +99,12 @@ def _damaged(facts: Facts, check: str, code: str, damages: list[Damage]) -> Find
     first = damages[0]
     concerned = facts.venv is None or _concerns(first)
     seen = f"{first.distribution}: {', '.join(_what(damage) for damage in damages)}"
-    return finding(facts, check, code, ERROR if concerned else WARNING, seen, fix=_fix(facts, code, first, concerned))
+    mine = facts.venv is None or first.distribution in build_names(facts) or is_vendor(first.distribution)
+    # What its owner put there in a version of his own is in no lock of ours.
+    traits = [*(() if mine else ("theirs",)), *(() if concerned else ("unconcerned",))]
+    recorded = first.kind not in {"no-record", "no-metadata"}
+    words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded), "free": _free_first(facts)}
+    return finding(facts, check, code, ERROR if concerned else WARNING, seen, traits=traits, words=words)
 
 
 def _what(damage: Damage) -> str:
@@ -117,24 +124,15 @@ def _what(damage: Damage) -> str:
     }.get(damage.kind, f"{damage.kind}{example}")
 
 
-def _fix(facts: Facts, code: str, damage: Damage, concerned: bool) -> str:
-    if not concerned:
-        return f"{_again(facts, damage)}, if you use that package"
-    mine = facts.venv is None or damage.distribution in build_names(facts) or is_vendor(damage.distribution)
-    # What its owner put there in a version of his own is in no lock of ours.
-    fix = repair(facts) if mine else _again(facts, damage)
-    if mine and code == "metadata-damaged":
-        fix += " removes what it left and installs it anew"
+def _free_first(facts: Facts) -> str:
+    """Return what has to be said before a remedy that needs more space than there is."""
     runtimes = facts.runtimes
-    if runtimes is not None and runtimes.free is not None:
-        needed = max(runtimes.size or 0, LOW_SPACE)
-        if runtimes.free < needed:
-            return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then {fix}"
-    return fix
-
-
-def _again(facts: Facts, damage: Damage) -> str:
-    return reinstall(facts, damage.distribution, recorded=damage.kind not in {"no-record", "no-metadata"})
+    if runtimes is None or runtimes.free is None:
+        return ""
+    needed = max(runtimes.size or 0, LOW_SPACE)
+    if runtimes.free >= needed:
+        return ""
+    return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then "
 
 
 def writable(facts: Facts) -> list[Finding]:
@@ -151,8 +149,7 @@ def writable(facts: Facts) -> list[Finding]:
     if plan is None or not (plan.pending or facts.runtimes.damages):
         return [finding(facts, check, "ok", OK, f"{error}; nothing has to be changed there")]
     seen = f"{error}; planned is {plan.build} {plan.version or ''}".rstrip()
-    fix = "use an environment that you may write, or `imprint setup` without `--venv`, which keeps its own under "
-    return [finding(facts, check, "install-tree-read-only", WARNING, seen, fix=f"{fix}{facts.home} (`IMPRINT_HOME`)")]
+    return [finding(facts, check, "install-tree-read-only", WARNING, seen)]
 
 
 def changes(facts: Facts) -> list[Finding]:
@@ -161,7 +158,7 @@ def changes(facts: Facts) -> list[Finding]:
     found = []
     if facts.interrupted:
         seen = f"a change of {facts.venv or 'the runtime'} was begun and did not end"
-        found.append(finding(facts, check, "change-interrupted", ERROR, seen, fix=setup(facts)))
+        found.append(finding(facts, check, "change-interrupted", ERROR, seen))
     if facts.busy is not None:
         found.append(finding(facts, check, "busy", WARNING, f"{facts.busy} is changing the runtime"))
     if facts.provisioned is None and not found:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from imprint.causes.situation import Situation
 from imprint.errors import ImprintError
 from imprint.planning.builds import Wheel
 from imprint.planning.model import Machine, Plan
@@ -69,6 +70,8 @@ class Runtimes:
     write_error: str | None = None
     size: int | None = None
     free: int | None = None
+    gpu_size: int = 0
+    """The recorded size of the GPU builds and of NVIDIA's packages (bytes): what the CPU build would free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,12 @@ class Unused:
     cache_path: str = ""
 
 
+PLAIN = Situation(
+    frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$USER"'}
+)
+"""The situation of a process nothing is known about, but that it runs on Linux."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Everything gathered for one run of doctor.
@@ -172,6 +181,8 @@ class Facts:
     set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
     it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here;
     `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
+    `around` is the situation of this process: system, shell, rights; `kinds` are the traits of a named environment
+    (virtual, conda, externally-managed); `uv` is the word that starts uv there.
     `refusal` is why `setup --venv` will never change that environment, such as that it is no virtual one.
     `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
     """
@@ -185,6 +196,9 @@ class Facts:
     device_set: bool = False
     declared_gb: float | None = None
     venv: str | None = None
+    kinds: tuple[str, ...] = ()
+    around: Situation = PLAIN
+    uv: str = "uv"
     ours: bool = True
     provisioned: bool | None = None
     interpreter: Interpreter | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from imprint.causes.catalogue import Advice
+
 OK = "ok"
 WARNING = "warning"
 ERROR = "error"
@@ -17,8 +19,8 @@ class Finding:
     """What one check found.
 
     `code` names the state; `status` says whether it matters here: a state that is somebody's choice is ok. `seen` is
-    the fact, `means` what follows from it, `runs_on` (cpu, gpu, none) what embeddings run on now, `fix` the command or
-    change that mends it, None where there is nothing to mend.
+    the fact, `means` what follows from it, `runs_on` (cpu, gpu, none) what embeddings run on now, `fix` what helps,
+    in one sentence, None where there is nothing to do; `remedies` has its parts with their kinds.
     """
 
     id: str
@@ -28,6 +30,7 @@ class Finding:
     means: str
     runs_on: str
     fix: str | None = None
+    remedies: tuple[Advice, ...] = ()
 
 
 def counts(findings: Iterable[Finding]) -> dict[str, int]:

@@ -22,8 +22,8 @@ from imprint.planning.model import Machine
 from imprint.probing.host import RealHost
 from imprint.probing.interpreter import ask_interpreter, parse_python
 from imprint.runtime import generations, inventory, space
-from imprint.runtime.inventory import Inventory, RuntimePackage, is_runtime
-from imprint.runtime.metadata import read_held
+from imprint.runtime.inventory import Distribution, Inventory, RuntimePackage, is_runtime
+from imprint.runtime.metadata import is_vendor, read_held
 from imprint.runtime.target import Target, interpreter_of, read_pointer
 
 _NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-caps/*", "dxg", "kfd", "dri/renderD*")
@@ -109,8 +109,30 @@ def summarise(seen: Inventory, *, hashed: bool) -> Runtimes:
         requirers=_requirers(seen) if len(builds) > 1 else (),
         write_error=_write_error(seen.packages),
         size=sum(found.size for found in seen.distributions),
+        gpu_size=sum(found.size for found in seen.distributions if _is_for_gpus(found)),
         free=space.free_at(seen.packages) if seen.packages is not None else None,
     )
+
+
+def _is_for_gpus(found: Distribution) -> bool:
+    return is_vendor(found.name) or (found.is_build and found.name == "onnxruntime-gpu")
+
+
+def kinds(prefix: Path) -> tuple[str, ...]:
+    """Return the traits of an environment's kind: virtual, conda, or neither for an installation of Python."""
+    found = []
+    if (prefix / "pyvenv.cfg").is_file():
+        found.append("virtual")
+    elif (prefix / "conda-meta").is_dir():
+        found.append("conda")
+    if any(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
+        found.append("externally-managed")
+    return tuple(found)
+
+
+def foreign(root: Path) -> bool:
+    """Whether the home belongs to another user, as after one run with `sudo`."""
+    return hasattr(os, "geteuid") and root.exists() and root.stat().st_uid != os.geteuid()
 
 
 def _damages(seen: Inventory) -> tuple[Damage, ...]:

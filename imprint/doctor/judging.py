@@ -1,12 +1,13 @@
-"""What every check shares: how a finding is made, what embeddings run on, and the commands that fixes name. Pure."""
+"""What every check shares: how a finding is made, and what embeddings run on. Pure."""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable, Mapping
 
-from imprint.doctor.codes import CODES
+from imprint.causes.catalogue import PERSON, Advice, as_one, catalogue, remedies_for
 from imprint.doctor.facts import Facts, Loaded
 from imprint.doctor.findings import SKIPPED, Finding
+from imprint.doctor.situation import situation_of
 
 CPU = "CPUExecutionProvider"
 GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
@@ -14,15 +15,32 @@ GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider",
 
 
 def finding(  # noqa: PLR0913 - a finding has that many parts
-    facts: Facts, check: str, code: str, status: str, seen: str, *, fix: str | None = None, runs_on: str | None = None
+    facts: Facts,
+    check: str,
+    code: str,
+    status: str,
+    seen: str,
+    *,
+    traits: Iterable[str] = (),
+    words: Mapping[str, str | None] | None = None,
+    told: str | None = None,
+    runs_on: str | None = None,
 ) -> Finding:
-    """Return a finding; what is not given comes from the table of codes and from the facts."""
-    explanation = CODES[code]
+    """Return a finding: meaning and remedies come from the catalogue, as they fit what is looked at.
+
+    `traits` and `words` are what the check knows beyond the facts (a word that is None is not known); `told` is the
+    remedy that an error brought along.
+    """
+    cause = catalogue().causes[code]
+    known = {name: word for name, word in (words or {}).items() if word is not None}
+    remedies = remedies_for(code, situation_of(facts).with_(*traits, **known))
+    if told is not None:
+        remedies = (Advice(cause.remedies[0].kind if cause.remedies else PERSON, told),)
+    elif cause.remedies and not remedies and facts.refusal is not None:
+        # What would help is refused there.
+        remedies = (Advice(PERSON, "; ".join(filter(None, (facts.refusal.message, facts.refusal.hint)))),)
     where = runs_on or what_embeddings_run_on(facts)
-    if facts.refusal is not None and "imprint setup --venv" in (fix or ""):
-        # A command that is refused mends nothing.
-        fix = f"{facts.refusal.message}; {facts.refusal.hint}"
-    return Finding(check, code, status, seen, explanation.means, where, fix or explanation.fix)
+    return Finding(check, code, status, seen, cause.means, where, as_one(remedies), remedies)
 
 
 def skipped(facts: Facts, check: str, why: str) -> list[Finding]:
@@ -109,52 +127,3 @@ def build_names(facts: Facts) -> frozenset[str]:
         if facts.runtimes
         else frozenset()
     )
-
-
-def setup(facts: Facts, *flags: str) -> str:
-    """Return the command that brings the target in order, in backticks."""
-    venv = ["--venv", shlex.quote(facts.venv)] if facts.venv is not None else []
-    return f"`{' '.join(['imprint', 'setup', *venv, *flags])}`"
-
-
-def repair(facts: Facts) -> str:
-    """Return the command that installs anew."""
-    return setup(facts, "--repair")
-
-
-def check_command(facts: Facts, *flags: str) -> str:
-    """Return the command that proves the target again, in backticks."""
-    venv = ["--venv", shlex.quote(facts.venv)] if facts.venv is not None else []
-    return f"`{' '.join(['imprint', 'check', *venv, *flags])}`"
-
-
-def recreate(facts: Facts) -> str:
-    """Return what to run when the target's interpreter is of no use any more."""
-    if facts.venv is None:
-        return "`imprint setup`"
-    path = shlex.quote(facts.venv)
-    return f"recreate the environment: `python3 -m venv --clear {path}`, then `imprint setup --venv {path}`"
-
-
-def install(facts: Facts, *requirements: str) -> str:
-    """Return the command that installs packages into the target, in backticks."""
-    python = shlex.quote(facts.interpreter.path if facts.interpreter is not None else "python")
-    wanted = " ".join(shlex.quote(requirement) for requirement in requirements)
-    how = f"{python} -m pip install" if _has_pip(facts) else f"uv pip install --python {python}"
-    return f"`{how} {wanted}`"
-
-
-def reinstall(facts: Facts, name: str, *, recorded: bool) -> str:
-    """Return the command that installs a package again in the version that is there, in backticks.
-
-    `recorded`: it has a RECORD; pip cannot uninstall what has none, and then only writes over it.
-    """
-    version = facts.runtimes.versions.get(name) if facts.runtimes is not None else None
-    wanted = name if version is None else f"{name}=={version}"
-    if not _has_pip(facts):
-        return install(facts, "--no-deps", "--reinstall", wanted)
-    return install(facts, "--no-deps", "--force-reinstall" if recorded else "--ignore-installed", wanted)
-
-
-def _has_pip(facts: Facts) -> bool:
-    return facts.runtimes is not None and "pip" in facts.runtimes.versions

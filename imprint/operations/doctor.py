@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from imprint import __version__
+from imprint.causes.catalogue import as_one, catalogue, general_remedies
+from imprint.causes.situation import here
 from imprint.doctor import checks, report
 from imprint.doctor.checks import CHECKS, Check
-from imprint.doctor.codes import CODES
 from imprint.doctor.findings import Finding, counts
 from imprint.doctor.judging import what_embeddings_run_on
-from imprint.doctor.plan_codes import PLAN_CODES
 from imprint.errors import UsageError
 from imprint.operations.context import Context
 from imprint.operations.doctor_facts import gather
@@ -45,12 +45,19 @@ def list_checks() -> Result:
     return Result({"checks": [{"id": check.id, "about": check.about} for check in CHECKS]})
 
 
-def explain_code(code: str) -> Result:
-    """Return what a code means, a finding's or a plan's, and what mends it. Raises UsageError for one that is none."""
-    found = CODES.get(code) or PLAN_CODES.get(code)
-    if found is None:
-        raise UsageError(f"unknown code: {code}", hint=_nearest(code, (*CODES, *PLAN_CODES)))
-    return Result({"code": code, "means": found.means, "fix": found.fix})
+def explain_code(context: Context, code: str) -> Result:
+    """Return what a code means, of a finding, a plan or an error, and what helps. Raises UsageError for an unknown one.
+
+    Nothing is looked at but the system and the shell, for which the remedies are written.
+    """
+    causes = catalogue().causes
+    if code not in causes:
+        near = difflib.get_close_matches(code, causes, n=3, cutoff=0.6)
+        these = " or ".join(f"`{name}`" for name in near)
+        hint = f"did you mean {these}?" if near else "docs/troubleshooting.md and docs/reason-codes.md list the codes"
+        raise UsageError(f"unknown code: {code}", hint=hint)
+    fix = as_one(general_remedies(causes[code], here(context.environ)))
+    return Result({"code": code, "means": causes[code].means, "fix": fix})
 
 
 def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = None) -> Result:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import envvars, resources
+from imprint.causes.situation import here
 from imprint.doctor import gathering, probe
 from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, Proof, Runtimes
 from imprint.doctor.gathering import Gathering
@@ -76,6 +78,8 @@ def gather(
         nodes=gathering.nodes,
         copies=lambda: gathering.copies(home),
         home_error=lambda: gathering.home_error(home.root),
+        foreign=lambda: gathering.foreign(home.root),
+        uv=lambda: _uv(context),
         refusal=lambda: _refusal(context, venv),
     )
     target: Target | None = first["target"]
@@ -99,6 +103,9 @@ def gather(
         device_set=setting is not None and setting.origin != "default",
         declared_gb=_number(context.environ.get(envvars.VRAM_GB)),
         venv=str(target.prefix if target is not None else venv) if venv is not None else None,
+        kinds=gathering.kinds(target.prefix) if target is not None and venv is not None else (),
+        around=here(context.environ, traits=["foreign-home"] if first["foreign"] else []),
+        uv=first["uv"] or "uv",
         ours=venv is None or known.receipt() is not None,
         provisioned=None if "target" in gathered.failures else target is not None,
         interpreter=second["interpreter"],
@@ -143,6 +150,17 @@ def _refusal(context: Context, venv: Path | None) -> ImprintError | None:
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
     return None
+
+
+def _uv(context: Context) -> str:
+    """Return the word that starts uv there: a person may not have it on the path, and then ours is meant."""
+    from imprint.runtime.uv import find_uv
+
+    return (
+        "uv"
+        if shutil.which("uv", path=context.environ.get("PATH"))
+        else str(find_uv(context.home, context.environ).executable)
+    )
 
 
 def _busy(context: Context) -> str | None:

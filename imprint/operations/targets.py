@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 from pathlib import Path
 
 from imprint.errors import ImprintError
@@ -10,6 +10,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds
 from imprint.planning.builds import CPU, Build, BuildTable
 from imprint.probing.host import RealHost
+from imprint.quoting import quoted, shell_of
 from imprint.runtime import generations, inventory, journal
 from imprint.runtime.environment import look_at
 from imprint.runtime.inventory import Inventory
@@ -75,7 +76,7 @@ def command_for(target: Target | None) -> str:
     """Return the command that sets this target up."""
     if target is None or target.managed:
         return "imprint setup"
-    return f"imprint setup --venv {shlex.quote(str(target.prefix))}"
+    return f"imprint setup --venv {quoted(str(target.prefix), shell_of(os.environ))}"
 
 
 def _faults_of(seen: Inventory) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.runtime import journal
 from imprint.runtime.journal import Journal
+from support.fake_cuda import FakeDriver, WithoutHardware, compile_driver, device_line
 from support.foreign import CUDA13, NVIDIA, Foreign, Wheels
 from support.played_runtime import played_wheels
 
@@ -61,9 +62,22 @@ def context_of(env: Environment, **environ: str) -> Context:
     return Context(env.home, {**inherited, **environ})
 
 
-def look(env: Environment, path: Path | None = None, **environ: str) -> Mapping[str, Any]:
-    """Return what doctor says of the environment."""
-    return diagnose(context_of(env, **environ), DoctorOptions(venv=path or env.prefix)).data
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
+    """Make a driver that shows one GPU which every build covers."""
+    return compile_driver(tmp_path_factory.mktemp("driver") / "lib")
+
+
+def look(
+    env: Environment, path: Path | None = None, driver: FakeDriver | None = None, **environ: str
+) -> Mapping[str, Any]:
+    """Return what doctor says of the environment, on this machine or on one with a GPU that is asked for."""
+    options = DoctorOptions(venv=path or env.prefix)
+    if driver is None:
+        return diagnose(context_of(env, **environ), options).data
+    driver.play("version 13000", "nvml_driver 580.95.05", device_line())
+    context = context_of(env, **driver.environ(IMPRINT_DEVICE="gpu", **environ))
+    return diagnose(context, options, host=WithoutHardware(context.environ)).data
 
 
 def told(seen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -168,26 +182,50 @@ LIBRARIES: list[tuple[str, tuple[str, ...], Breakage, str]] = [
 @pytest.mark.parametrize(
     ("pins", "breakage", "code"), [state[1:] for state in LIBRARIES], ids=[state[0] for state in LIBRARIES]
 )
-def test_missing_libraries_are_named_with_the_package_to_install(
-    env: Environment, pins: tuple[str, ...], breakage: Breakage, code: str
+def test_missing_libraries_are_named_with_what_brings_them(
+    env: Environment, driver: FakeDriver, pins: tuple[str, ...], breakage: Breakage, code: str
 ) -> None:
+    """On a machine with a GPU that can use them."""
+    env.make(*pins)
+    breakage(env)
+    found = told(look(env, driver=driver))
+    assert code in found
+    assert "libcublasLt.so" in found[code]["seen"]
+    command = found[code]["fix"].partition("`")[2].partition("`")[0]
+    if pins[: len(GPU)] == GPU and code == "runtime-libs-missing":
+        assert command.startswith(SETUP), "the planned build is installed: setup brings what it lacks"
+        env.setup("cuda13")
+    else:
+        wanted = [word for word in command.split() if word.startswith("nvidia-")]
+        assert wanted
+        assert command.startswith("uv pip install --python")
+        env.install(*(pin for pin in wanted if pin in env.wheels.made or "==" not in pin))
+    assert code not in told(look(env, driver=driver))
+
+
+@pytest.mark.parametrize(
+    ("pins", "breakage"), [state[1:3] for state in LIBRARIES], ids=[state[0] for state in LIBRARIES]
+)
+def test_where_no_gpu_can_use_them_no_library_is_to_be_installed(
+    env: Environment, pins: tuple[str, ...], breakage: Breakage
+) -> None:
+    """2 GB would be fetched for nothing; the CPU build is what helps, and it frees space."""
     env.make(*pins)
     breakage(env)
     found = told(look(env))
-    assert set(found) == {code}
-    assert "libcublasLt.so" in found[code]["seen"]
-    command = found[code]["fix"].partition("`")[2].partition("`")[0]
-    wanted = [word for word in command.split() if word.startswith("nvidia-")]
-    assert wanted
-    assert command.startswith("uv pip install --python")
-    env.install(*(pin for pin in wanted if pin in env.wheels.made or "==" not in pin))
-    assert "runtime-libs-missing" not in told(look(env))
+    assert len(found) == 1
+    fix = next(iter(found.values()))["fix"]
+    assert "nvidia-" not in fix
+    assert SETUP in fix
+    assert "installs the CPU build, which frees" in fix
+    env.setup("cpu")
+    assert told(look(env)) == {}
 
 
-def test_libraries_that_nothing_loads_are_not_to_be_installed_again(env: Environment) -> None:
+def test_libraries_that_nothing_loads_are_not_to_be_installed_again(env: Environment, driver: FakeDriver) -> None:
     env.make(*BASE, "onnxruntime-gpu==1.20.1", "nvidia-cublas-cu12==12.8.4.1")
-    found = told(look(env))
-    assert set(found) == {"libs-present-not-loaded"}
+    found = told(look(env, driver=driver))
+    assert "libs-present-not-loaded" in found
     assert "changes nothing" in found["libs-present-not-loaded"]["fix"]
 
 

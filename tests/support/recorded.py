@@ -113,6 +113,7 @@ MANAGED_GPU = replace(
 )
 _ELSEWHERE: dict[str, Any] = {
     "venv": "/srv/app/.venv",
+    "kinds": ("virtual",),
     "ours": False,
     "interpreter": Interpreter("/srv/app/.venv/bin/python", present=True, version="3.12.4", made_for="3.12"),
     "model": None,

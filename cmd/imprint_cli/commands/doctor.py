@@ -40,7 +40,7 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
     from imprint_cli.render_doctor import render_checks, render_explanation, render_findings, render_report
 
     if explain is not None:
-        return Answer(explain_code(explain), render_explanation)
+        return Answer(explain_code(Context.of_process(), explain), render_explanation)
     if list_:
         return Answer(list_checks(), render_checks)
     options = DoctorOptions(ids=tuple(ids or ()), strict=strict, deep=deep, report=report, venv=venv)

@@ -1,0 +1,189 @@
+"""Writes docs/troubleshooting.md and docs/reason-codes.md from data/causes.toml, or says which page differs from it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imprint.causes.catalogue import Catalogue, Cause, Symptom, catalogue
+from imprint.causes.situation import GENERAL
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no public name
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TROUBLESHOOTING = DOCS / "troubleshooting.md"
+REASON_CODES = DOCS / "reason-codes.md"
+
+_WIDTH = 118
+
+_PLACES: Mapping[str, str] = {
+    "posix": "on Linux and macOS",
+    "linux": "on Linux",
+    "windows": "on Windows",
+    "powershell": "in PowerShell",
+    "wsl": "in WSL",
+    "container": "in a container",
+    "managed": "for Imprint's own runtime",
+    "named": "in an environment of your own",
+    "virtual": "in a virtual environment of your own",
+    "conda": "in a conda environment",
+    "externally-managed": "in the system's own Python",
+    "not-changeable": "in conda, or a Python that is no virtual environment",
+    "gpu-planned": "where a GPU is planned",
+    "cpu-planned": "where no GPU can be used",
+    "theirs": "for a package that you installed in a version of your own",
+    "pending": "where setup would install another version",
+    "foreign-home": "where the folder belongs to somebody else",
+    "old-runtime": "before ONNX Runtime 1.21",
+    "checked-cpu": "where the CPU build failed",
+}
+"""How a trait of a remedy is told; one without an entry needs no word where nothing was looked at."""
+
+_HEAD = """# Troubleshooting
+
+## I have a GPU and it runs on the CPU
+
+The default is the CPU: Imprint uses a GPU only when you ask for one. Ask, and apply it:
+
+```
+imprint config set model.device gpu
+imprint setup
+```
+
+The first command says at once whether a GPU can be used here, and if not, why. The second installs the CUDA libraries
+(1 to 2 GB), proves that the GPU computes correctly, and ends with one line that says what embeddings run on. If that
+is still the CPU, the line says why:
+
+| `imprint status` says | do |
+|---|---|
+| `model.device is cpu` | the two commands above |
+| no driver, or one that is too old | `imprint plan` names the driver to install, or says that none helps this card |
+| `no GPU is passed into this container` | start it with `docker run --gpus all …` |
+| the check failed, or the GPU is not proved | `imprint doctor` names the cause; then `imprint setup --retry-gpu` |
+| the GPU is not NVIDIA's, or this is a Mac | nothing: CUDA builds run only on NVIDIA GPUs, under Linux and Windows |
+
+In your own environment, add `--venv PATH` to `setup`, `status` and `doctor`.
+
+## The rest of this page
+
+`imprint doctor` looks for everything below and names what it finds, what embeddings run on meanwhile, and what helps;
+`imprint doctor --venv PATH` does so for any Python environment and changes nothing in it.
+`imprint doctor --explain CODE` prints an entry of this page. For a bug report, `imprint doctor --report` prints one
+block without names, paths and secrets.
+
+Where this page says `imprint setup`, use `imprint setup --venv PATH` for an environment of your own. Doctor prints the
+commands for your environment and your shell; words in capitals stand for what only you know.
+
+This page is written from `data/causes.toml` (`python -m imprint_dev pages`). Codes of plans, which say why a build was
+chosen or not, are in [reason codes](reason-codes.md).
+"""
+
+_CODES_HEAD = """# Reason codes
+
+Every plan says in one sentence what decides where embeddings run, and carries a code that stays the same when the
+sentence changes. `imprint plan` shows both; `imprint plan --explain` shows every build and every gate;
+`imprint plan --json` has them as `code` and `reason`, and under `refused` the code of each build that was passed over.
+
+This page explains each code: what was seen, what it means, and what you can do. Where a change would help on *your*
+machine, the plan carries a `hint`: a newer driver or another GPU is named only where planning again with it gives a
+GPU, and other advice only where it can work.
+
+This page is written from `data/causes.toml` (`python -m imprint_dev pages`). What `imprint doctor` finds is explained
+on [troubleshooting](troubleshooting.md).
+"""
+
+_NOTES = {
+    "none": """\
+The plan's `build` is null and nothing is installed. The hint names the nearest machine that has a build. These codes
+are judged in this order, and `libc-musl` and `libc-too-old` also stand for a GPU build that is refused while the CPU
+build exists.
+""",
+    "note": "Notes refuse nothing; they are under `notes`.\n",
+}
+
+
+def render_troubleshooting(known: Catalogue) -> str:
+    """Return the page that starts from what somebody notices."""
+    parts = [_HEAD, "## Start from what you notice\n"]
+    parts += [_symptom(symptom, known) for symptom in known.symptoms]
+    for section, title in known.sections.items():
+        entries = [_finding(cause) for cause in known.causes.values() if cause.section == section and cause.notice]
+        parts += [f"## {title}\n", *entries]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def render_reason_codes(known: Catalogue) -> str:
+    """Return the page that explains the codes of plans."""
+    parts = [_CODES_HEAD]
+    for group, title in known.groups.items():
+        parts += [f"## {title}\n", *([_NOTES[group]] if group in _NOTES else [])]
+        parts += [_reason(cause) for cause in known.causes.values() if cause.group == group]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _symptom(symptom: Symptom, known: Catalogue) -> str:
+    links = ", ".join(f"[{code}](#{code})" for code in symptom.codes if code in known.causes)
+    return _item(f"**{symptom.notice}.** {symptom.advice}{f' See {links}.' if links else ''}") + "\n"
+
+
+def _finding(cause: Cause) -> str:
+    return _entry(cause, {"You notice": cause.notice or "", "It means": cause.means}, "What helps")
+
+
+def _reason(cause: Cause) -> str:
+    return _entry(cause, {"Seen": cause.seen or "", "Means": cause.means}, "To do")
+
+
+def _entry(cause: Cause, told: Mapping[str, str], helps: str) -> str:
+    lines = [f"### {cause.code}\n", *(_item(f"**{name}:** {_sentence(text)}") for name, text in told.items())]
+    remedies = [f"{_place(one.when)}{one.do.format(**GENERAL)}" for one in cause.remedies]
+    if len(remedies) < 2:
+        lines.append(_item(f"**{helps}:** {_sentence(remedies[0]) if remedies else 'Nothing.'}"))
+    else:
+        lines.append(f"- **{helps}:**")
+        lines += [textwrap.indent(_item(_sentence(remedy)), "  ") for remedy in dict.fromkeys(remedies)]
+    return "\n".join([*lines, ""])
+
+
+def _place(when: tuple[str, ...]) -> str:
+    told = [_PLACES[trait] for trait in when if trait in _PLACES]
+    return f"{', '.join(told)}: " if told else ""
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(f"- {text}", _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _sentence(text: str) -> str:
+    start = text[:1] if re.match(r"uv says|`", text) else text[:1].upper()
+    end = "" if text.endswith((".", "!", "?", ".`")) else "."
+    return f"{start}{text[1:]}{end}"
+
+
+PAGES = {TROUBLESHOOTING: render_troubleshooting, REASON_CODES: render_reason_codes}
+"""Each page that is written from the catalogue."""
+
+
+def register(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("pages", help="write the pages of docs/ that come from data/causes.toml")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a page differs")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the pages, or compare them."""
+    different = [page for page, render in PAGES.items() if page.read_text("utf-8") != render(catalogue())]
+    if not arguments.check:
+        for page in different:
+            page.write_text(PAGES[page](catalogue()), "utf-8")
+        return 0
+    for page in different:
+        print(f"{page.name} differs from data/causes.toml: run `python -m imprint_dev pages`", file=sys.stderr)
+    return 1 if different else 0
