@@ -20,7 +20,7 @@ _BYTE_STEPS = frozenset({"download", "prune", "model"})
 
 
 class Progress:
-    """Takes events and writes lines to a stream; `clock` gives seconds."""
+    """Takes events and writes lines to a stream; `clock` gives seconds. `warned` holds the warnings that were told."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream or sys.stderr
@@ -28,10 +28,12 @@ class Progress:
         self._clock = clock
         self._last = clock()
         self._drawn = False
+        self.warned: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
         if event.event == "warning":
+            self.warned.add(event.message)
             self._line(event.message, "warning")
         elif event.event in {"done", "info"}:
             self._line(f"{event.step}: {event.message}")

@@ -84,7 +84,7 @@ def _text(value: object) -> str:
 
 def render_status(data: Data) -> str:
     """Render the authoritative line, and since when that holds."""
-    since = f"; since {data['since']}" if data["since"] and data["runs_on"] != "none" else ""
+    since = f"; since {data['since']}" if data["since"] and data["embeds"] else ""
     return f"{data['line']}{since}"
 
 

@@ -11,10 +11,11 @@ from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, damage_in, target_of
+from imprint.operations.verdict import judge
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
-from imprint.runtime import generations
+from imprint.runtime import generations, proof
 from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
@@ -53,6 +54,7 @@ def check(
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)
         recorded, warnings = _record(context, target, inputs, result, wait_seconds, findings)
+        warnings += _besides(context, target, inputs, result)
         placed = _place(context, target, device) if placement else None
     errors = [] if result.ok else [failure_of(result)]
     if isinstance(placed, Remark):
@@ -100,6 +102,17 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     if result.kind in {"import-failed", "not-started"}:
         return "the runtime does not even load"
     return None
+
+
+def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> list[Remark]:
+    """Return what is wrong with the target beside what the check tries, so that a good check promises no more."""
+    if result.outcome == "inconclusive":
+        return []
+    seen = proof.proof_of(result, target, context.environ)
+    problem = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen).problem
+    if problem is None or problem.code == "check-failed":
+        return []
+    return [Remark(problem.code, problem.text, f"run `{problem.fix}`" if problem.fix is not None else None)]
 
 
 def _mend(target: Target) -> str:
@@ -150,16 +163,18 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
 
 
 def record(context: Context, target: Target | None, inputs: Inputs, result: CheckResult, findings: Findings) -> None:
-    """Record what a check proved: on a GPU as a verdict, on the CPU in the target's manifest.
+    """Record what a check proved: on a GPU as a verdict, on the CPU as the target's own proof.
 
-    A check on a GPU that is the first of a target is noted there as well. An inconclusive check proved nothing and is
-    not recorded. The caller holds the mutex.
+    One that a GPU passed is noted in both places. An inconclusive check proved nothing and is not recorded. The caller
+    holds the mutex.
     """
     if result.outcome == "inconclusive":
         return
-    first = target is not None and target.manifest is not None and target.manifest.check is None
-    if target is not None and (result.device is None or first):
-        generations.note_check(context.home, target, result)
+    if target is not None and (result.device is None or result.ok):
+        if target.managed:
+            generations.note_check(context.home, target, result, context.environ)
+        else:
+            proof.write(context.home, target, proof.proof_of(result, target, context.environ))
     if result.device is None:
         return
     if result.ok:

@@ -18,25 +18,23 @@ from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
-from imprint.operations.status import remarks_of, status_data
+from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, target_of
-from imprint.planning.model import Plan
+from imprint.operations.verdict import judge
+from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
+from imprint.runtime.proof import Proof
 from imprint.runtime.target import Target
 from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
+from imprint.state.settings import BATCH_TOKENS
 
 INPUT_FORMATS = ("lines", "jsonl")
-
-_CPU_BATCH_TOKENS = 256
-"""Padded tokens in one batch on a CPU: as quick as 512 and a fifth less memory. See docs/adr, embedding batches."""
-
-_GPU_BATCH_TOKENS = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,12 @@ class _Place:
 
     target: Target
     plan: Plan
-    line: str
-    on_gpu: bool
+    device: Device | None
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU is planned on which this build was proved."""
+        return self.device is not None
 
 
 def embed(  # noqa: PLR0913 - all but the first three are keywords
@@ -97,7 +99,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
         Worker(replace(worker_settings, worker=worker_package)) as worker,
     ):
         hello = worker.start()
-        warnings += _announce(options, settings, place, hello, on_event)
+        warnings += _announce(context, options, settings, place, hello, on_event)
         _note(context, model, place, hello)
         prefix = (model.query_prefix if options.query else model.passage_prefix).encode()
         total = len(options.texts) if options.input is None else None
@@ -142,16 +144,21 @@ def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Plac
         )
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan
-    status = status_data(plan, target, proved=inputs.proved)
-    place = _Place(target, plan, status["line"], status["runs_on"] == "gpu")
+    place = _Place(target, plan, plan.device if inputs.proved and plan.build == target.build else None)
     if options.require_gpu and not place.on_gpu:
-        raise _no_gpu(plan, place.line)
+        raise _no_gpu(place)
     return place
 
 
-def _no_gpu(plan: Plan, line: str) -> ImprintError:
+def _no_gpu(place: _Place) -> ImprintError:
+    plan, setup = place.plan, f"run `{command_for(place.target)}`"
+    if plan.device is not None and plan.build != place.target.build:
+        message = f"a GPU is required, and {plan.build} {plan.version} is not installed yet: {plan.reason}"
+        return ImprintError(message, hint=setup, code="gpu-not-proved")
     if plan.device is not None:
-        return ImprintError(line, hint="run `imprint setup`", code="gpu-not-proved")
+        return ImprintError(
+            f"a GPU is required, and none is proved here: {plan.reason}", hint=setup, code="gpu-not-proved"
+        )
     hint = "add `--device gpu`, or set model.device" if plan.code == "device-cpu" else plan.hint
     return ImprintError(f"a GPU is required and none is planned: {plan.reason}", hint=hint, code=plan.code)
 
@@ -161,7 +168,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
     max_tokens = _number(settings, "model.max_tokens", model.max_tokens)
     model.check_tokens(max_tokens)
     model.check_file(settings.text("model.file"))
-    device = place.plan.device if place.on_gpu else None
+    device = place.device
     return Settings(
         python=place.target.python,
         model=files.model,
@@ -172,8 +179,8 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         gpu=device,
         threads=_number(settings, "model.threads", usable_cores(RealHost(context.environ)) or os.cpu_count() or 1),
         max_tokens=max_tokens,
-        batch_tokens=_number(settings, "model.batch_tokens", _CPU_BATCH_TOKENS),
-        gpu_batch_tokens=_number(settings, "model.batch_tokens", _GPU_BATCH_TOKENS),
+        batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["cpu"]),
+        gpu_batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["gpu"]),
         repair="run `imprint setup --repair`" if options.venv is None else f"run `{command_for(place.target)}`",
         environ=context.environ,
     )
@@ -202,25 +209,36 @@ def _opened(options: EmbedOptions, stdin: Callable[[], IO[bytes]]) -> Iterator[I
         yield read(file, options.input)
 
 
-def _announce(options: EmbedOptions, settings: Config, place: _Place, hello: Hello, on_event: OnEvent) -> list[Remark]:
-    """Say on what it truly runs; return the callouts where that is not what was asked for."""
-    line = place.line
-    warnings = []
-    if options.venv is not None:
-        device = "the GPU" if hello.on_gpu else "the CPU"
-        line = f"embeddings run on {device} (ONNX Runtime {hello.version} in `{place.target.prefix}`)"
+def _announce(  # noqa: PLR0913, PLR0917 - one call site
+    context: Context, options: EmbedOptions, settings: Config, place: _Place, hello: Hello, on_event: OnEvent
+) -> list[Remark]:
+    """Say on what it truly runs; return the callout where that is not what was asked for."""
+    line = _line(context, options, place, hello)
+    why = f"run `{command_for(place.target).replace('setup', 'check', 1)}` to see why"
+    missed: Remark | None = None
     if place.on_gpu and not hello.on_gpu:
         line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), which did not take the GPU"
         if options.require_gpu:
-            raise ImprintError(line, hint="run `imprint check` to see why", code="gpu-not-used")
-        warnings.append(Remark("gpu-not-used", line, "run `imprint check` to see why"))
+            raise ImprintError(line, hint=why, code="gpu-not-used")
+        missed = Remark("gpu-not-used", line, why)
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
-        unproved = place.plan.device is not None
-        code, hint = ("gpu-not-proved", "run `imprint check` there") if unproved else (place.plan.code, place.plan.hint)
-        warnings.append(Remark(code, f"a GPU was asked for, but {line}", hint))
+        planned = place.plan.device is not None
+        code = "gpu-not-proved" if planned else place.plan.code
+        hint = f"run `{command_for(place.target)}`" if planned else place.plan.hint
+        missed = Remark(code, f"a GPU was asked for, but {line}", hint)
     # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
-    on_event(Event("warning" if warnings else "info", "embed", warnings[0].message if warnings else line))
-    return warnings
+    on_event(Event("info" if missed is None else "warning", "embed", line if missed is None else missed.message))
+    if missed is not None and missed.hint is not None:
+        on_event(Event("info", "hint", missed.hint))
+    return [] if missed is None else [missed]
+
+
+def _line(context: Context, options: EmbedOptions, place: _Place, hello: Hello) -> str:
+    if options.venv is not None:
+        device = "the GPU" if hello.on_gpu else "the CPU"
+        return f"embeddings run on {device} (ONNX Runtime {hello.version} in `{place.target.prefix}`)"
+    seen = Proof("ok", provider=hello.provider)
+    return judge(context, place.target, place.plan, gpu_proved=place.on_gpu, prove=None, evidence=seen, look=False).line
 
 
 def _note(context: Context, model: Model, place: _Place, hello: Hello) -> None:

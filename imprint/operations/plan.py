@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from imprint.errors import UsageError
 from imprint.operations.context import Context
@@ -18,6 +18,9 @@ from imprint.planning.model import Installed, Machine, Plan, Python, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_to_json
 from imprint.state.findings import Findings
+
+if TYPE_CHECKING:
+    from imprint.runtime.target import Target
 
 T = TypeVar("T")
 
@@ -33,7 +36,7 @@ class PlanOptions:
 
     With `machine` no local state is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
     known, or stand in for it. `venv` plans for somebody's own environment, as its interpreter sees this machine. With
-    `check` a runtime that is damaged is a change that is pending, though it is the planned one.
+    `check` whatever setup would mend is a change that is pending, though the build is the planned one.
     """
 
     machine: str | None = None
@@ -49,18 +52,26 @@ class PlanOptions:
 def plan(context: Context, options: PlanOptions) -> Result:
     """Return the plan document, with `gates` when asked to explain. Raises UsageError for a document that is none.
 
-    Raises what reading configuration and state raises; state is not read when another machine is planned for.
+    With `check` an error where nothing can be installed, or where what is installed is the planned build and does not
+    work. Raises what reading configuration and state raises; state is not read when another machine is planned for.
     """
     warnings: tuple[Remark, ...] = ()
+    errors: tuple[Remark, ...] = ()
+    pending: bool | None = None
     if options.machine is not None and options.venv is not None:
         raise UsageError("`--machine` and `--venv` were both given", hint="give one of them")
     if options.machine is not None:
         inputs = _elsewhere(context, options)
     else:
-        inputs, warnings = _here(context, options)
+        target, inputs, warnings = _here(context, options)
         inputs = _replaced(inputs, options)
+        if options.check and options.installed is None:
+            pending, found = _judged(context, target, inputs)
+            warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
     data = plan_to_json(inputs.plan)
-    data["pending"] = data["pending"] or any(remark.code == "target-damaged" for remark in warnings)
+    data["pending"] = data["pending"] if pending is None else pending
+    if options.check and inputs.plan.build is None:
+        errors = (Remark(inputs.plan.code, inputs.plan.reason, inputs.plan.hint),)
     if options.explain:
         from imprint.planning.explain import explain
 
@@ -69,10 +80,10 @@ def plan(context: Context, options: PlanOptions) -> Result:
             for build in explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts)
             for gate in build.gates
         ]
-    return Result(data, warnings)
+    return Result(data, warnings, errors)
 
 
-def _here(context: Context, options: PlanOptions) -> tuple[Inputs, tuple[Remark, ...]]:
+def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs, tuple[Remark, ...]]:
     from imprint.runtime.target import current_target
 
     findings = Findings()
@@ -83,15 +94,20 @@ def _here(context: Context, options: PlanOptions) -> tuple[Inputs, tuple[Remark,
 
         target = target_of(context, options.venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
-    remarks = [Remark(found.code, found.message, found.hint) for found in findings]
-    if options.check and target is not None:
-        from imprint.operations.targets import command_for, damage_in
+    return target, inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
 
-        remarks += [
-            Remark("target-damaged", f"the runtime is damaged: {damage}", f"run `{command_for(target)}`")
-            for damage in damage_in(context, target)[:1]
-        ]
-    return inputs, tuple(remarks)
+
+def _judged(context: Context, target: Target | None, inputs: Inputs) -> tuple[bool, tuple[Remark, ...]]:
+    """Return whether setup has something to change at what is there, and what is wrong with it."""
+    from imprint.operations.verdict import judge
+    from imprint.runtime.check import run_check
+
+    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=run_check)
+    problem = verdict.problem
+    if problem is None or problem.code == "not-installed":
+        return verdict.pending, ()
+    fix = None if problem.fix is None else f"run `{problem.fix}`"
+    return verdict.pending, (Remark(problem.code, problem.text, fix),)
 
 
 def _elsewhere(context: Context, options: PlanOptions) -> Inputs:

@@ -22,7 +22,8 @@ from imprint.operations.setup_options import (
     refusal_of,
     sizes_of,
 )
-from imprint.operations.status import deferred_line, remarks_of, status_data
+from imprint.operations.status import deferred_line, remarks_of
+from imprint.operations.verdict import default_hint, holds, judge
 from imprint.planning.model import Installed, Machine, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
@@ -75,17 +76,15 @@ class Provisioning:
         reached("swept")
         ended = self._provision(before)
         pruned = Pruned()
-        damage: tuple[str, ...] = ()
-        if ended.refused is not None:
-            damage = generations.damage_of(ended.target) if ended.target is not None else ()
-        else:
+        if ended.refused is None:
             provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
             pruned = self._prune(before, ended.target)
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
-        status = status_data(plan, ended.target, proved=ended.proved, damage=damage)
+        status = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None).to_json()
+        status |= {"hint": default_hint(self.context, plan)}
         if self.options.machine is not None and ended.refused is None and ended.target is not None:
-            status |= {"line": deferred_line(plan), "runs_on": "none", "device": None}
+            status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}
         return Result(
             {
                 "plan": plan_to_json(plan),
@@ -156,13 +155,13 @@ class Provisioning:
             self.on_event(Event("start", "check", "checking what is installed"))
             check = self.seams.check(whole.python, plan.device, self.context.environ)
             self._record(whole, inputs, check)
-            if not check.ok and plan.device is None:
-                raise _cpu_failed(check)
-            if not check.ok:
+            if check.ok:
+                self._current(whole, before)
+                # Read again: what was recorded of the check is in its manifest.
+                return _Provisioned(plan, current_target(self.context.home), plan.device is not None, check)
+            if plan.device is not None:
                 return _Provisioned(plan, before, False, check)
-            self._current(whole, before)
-            # Read again: what was recorded of the check is in its manifest.
-            return _Provisioned(plan, current_target(self.context.home), plan.device is not None, check)
+            self.on_event(Event("warning", "check", f"what is installed is replaced: {failure_of(check).message}"))
         confirm_download(self.options, inputs)
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
@@ -198,10 +197,8 @@ class Provisioning:
         return _Provisioned(plan, target, plan.device is not None, check)
 
     def _is_proved(self, whole: Target, inputs: Inputs, *, retry: bool) -> bool:
-        """Whether a whole generation needs no check: it passed one on the CPU, or here on the planned GPU."""
-        if inputs.plan.device is not None:
-            return inputs.proved and not retry
-        return whole.manifest is None or whole.manifest.check is not None
+        """Whether a whole generation needs no check: it passed one here, on the planned device, that still holds."""
+        return holds(self.context, whole) and (inputs.plan.device is None or (inputs.proved and not retry))
 
     def _whole(self, recipe: Recipe, before: Target | None) -> Target | None:
         """Return a generation that needs nothing: the current one, or a finished one that nothing points to."""

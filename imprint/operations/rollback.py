@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from imprint.errors import ImprintError
-from imprint.operations.check import failure_of
+from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.provisioning import distributions_of
 from imprint.operations.result import Result
 from imprint.operations.setup_options import changes_between
-from imprint.operations.status import remarks_of, status_data
+from imprint.operations.status import remarks_of
+from imprint.operations.verdict import judge
 from imprint.runtime import generations
 from imprint.runtime.check import run_check
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.target import Target, generation_folder, interpreter_of, read_manifest, read_pointer
+from imprint.runtime.target import (
+    Target,
+    current_target,
+    generation_folder,
+    interpreter_of,
+    read_manifest,
+    read_pointer,
+)
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -46,8 +54,11 @@ def rollback(
             raise ImprintError(f"nothing was changed: {failed.message}", hint=failed.hint, code=failed.code)
         assert found.manifest is not None  # noqa: S101 - `_previous` found it by its manifest
         now = generations.point_to(context.home, found.manifest)
+        record(context, now, inputs, check, findings)
+    now = current_target(context.home) or now
+    verdict = judge(context, now, inputs.plan, gpu_proved=device is not None, prove=None)
     data = {
-        "status": status_data(inputs.plan, now, proved=device is not None),
+        "status": verdict.to_json(),
         "check": check.to_json(),
         "changes": changes_between(distributions_of(before), distributions_of(now)),
     }

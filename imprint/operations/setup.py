@@ -18,7 +18,8 @@ from imprint.operations.setup_options import (
     refusal_of,
     sources_of,
 )
-from imprint.operations.status import remarks_of, status_data
+from imprint.operations.status import remarks_of
+from imprint.operations.verdict import judge
 from imprint.planning.wire import plan_to_json
 from imprint.runtime import generations
 from imprint.runtime.checkpoint import reached
@@ -72,7 +73,6 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     machine = seams.machine if options.machine is None else machine_here(options.machine, context)
     inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)
     refused = refusal_of(inputs.plan, options)
-    damage = generations.damage_of(target) if target is not None else ()
     changes: list[dict[str, Any]] = []
     if refused is None:
         recipe = recipe_for(inputs.plan, seams.lock_path)
@@ -82,7 +82,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
         {
             "plan": plan_to_json(inputs.plan),
             "check": None,
-            "status": status_data(inputs.plan, target, proved=inputs.proved, damage=damage),
+            "status": judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check).to_json(),
             "changes": changes,
             "freed_bytes": 0,
             "deferred": [],

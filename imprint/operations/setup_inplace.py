@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import ImprintError
-from imprint.operations.check import failure_of, record
+from imprint.operations.check import failure_of, name_of, record
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned, tell_pruned
@@ -22,8 +22,9 @@ from imprint.operations.setup_options import (
     provide_model,
     refusal_of,
 )
-from imprint.operations.status import remarks_of, status_data
-from imprint.operations.targets import damage_in, environment_target, target_of
+from imprint.operations.status import remarks_of
+from imprint.operations.targets import environment_target, target_of
+from imprint.operations.verdict import default_hint, holds, judge
 from imprint.planning.model import Installed, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
@@ -51,12 +52,11 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
         prepared = _prepare(context, options, seams, inputs.plan, findings)
         details = prepared.to_json()
         changes = [{key: change[key] for key in ("name", "from", "to")} for change in details["changes"]]
-    damage = damage_in(context, target) if target is not None else ()
     return Result(
         {
             "plan": plan_to_json(inputs.plan),
             "check": None,
-            "status": status_data(inputs.plan, target, proved=inputs.proved, damage=damage),
+            "status": judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check).to_json(),
             "changes": changes,
             "freed_bytes": 0,
             "deferred": [],
@@ -99,12 +99,13 @@ class _InplaceRun:
             pruned = self._prune()
         target = environment_target(self.context, prefix)
         plan = _as_done(inputs.plan, target)
-        proved = check.ok and check.device is not None if check is not None else inputs.proved
+        proved = inputs.proved or (check is not None and check.ok and check.device is not None)
+        status = judge(self.context, target, plan, gpu_proved=proved, prove=None).to_json()
         return Result(
             {
                 "plan": plan_to_json(plan),
                 "check": check.to_json() if check is not None else None,
-                "status": status_data(plan, target, proved=proved, damage=damage_in(self.context, target)),
+                "status": status | {"hint": default_hint(self.context, plan)},
                 "changes": self._changes(),
                 "freed_bytes": pruned.freed,
                 "deferred": deferred_to_json(pruned),
@@ -123,24 +124,26 @@ class _InplaceRun:
         """Change and check, and again for the CPU when a GPU build does not pass; at most once for each build."""
         tried: set[str | None] = set()
         retry = self.options.retry_gpu
+        failed: CheckResult | None = None
         while True:
             changed = self._apply(inputs)
             plan = inputs.plan
-            if not changed and not retry and (plan.device is None or inputs.proved):
-                return inputs, None, None
-            tried.add(plan.build)
-            self.on_event(Event("start", "check", "checking that it computes what it should"))
             target = environment_target(self.context, _prefix(self.options))
+            known = holds(self.context, target) and (plan.device is None or inputs.proved)
+            if known and not changed and not retry:
+                return inputs, failed, None
+            tried.add(plan.build)
+            self.on_event(Event("start", "check", "checking that it computes correctly"))
             check = self.seams.check(target.python, plan.device, self.context.environ)
-            if check.device is not None:
-                record(self.context, None, inputs, check, self.findings)
+            record(self.context, target, inputs, check, self.findings)
             if check.ok:
-                self.on_event(Event("done", "check", "right numbers"))
-                return inputs, check, None
+                self.on_event(Event("done", "check", f"correct results on {name_of(plan.device)}"))
+                # A check that failed in this run says more than the one on the CPU that followed.
+                return inputs, failed or check, None
             if plan.device is None or self.options.require_gpu:
                 return inputs, check, failure_of(check)
             self.warnings.append(failure_of(check))
-            retry = False
+            failed, retry = check, False
             inputs = self._gather(target)
             if inputs.plan.build in tried or check.outcome == "inconclusive":
                 inputs = self._gather(target, device="cpu")

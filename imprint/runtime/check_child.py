@@ -30,6 +30,8 @@ OPSET = 17  # every ONNX Runtime from 1.12 on reads IR 8 with opset 17; newer on
 IR_VERSION = 8
 FLOAT = 1
 TEXT_LIMIT = 4000
+FILES_LIMIT = 300
+NEEDED = ("tokenizers", "orjson")
 LIBRARY = re.compile(r"lib(cuda|cudart|cublas|cublasLt|cudnn|curand|cufft|nvrtc|nvJitLink)[\w-]*\.so", re.ASCII)
 
 Random = Callable[[Sequence[int]], Any]
@@ -240,6 +242,29 @@ def loaded_libraries() -> dict[str, str]:
     return found
 
 
+def mapped_files() -> list[str]:
+    """Return the shared libraries from outside the environment that this process holds, on systems with /proc."""
+    own = os.path.realpath(sys.prefix) + os.sep
+    found = set()
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            path = "/" + line.rstrip("\n").partition("/")[2]
+            if ".so" in Path(path).name and not path.startswith(own):
+                found.add(path)
+    return sorted(found)[:FILES_LIMIT]
+
+
+def missing_packages() -> list[str]:
+    """Return which of the packages that embedding needs beside ONNX Runtime cannot be imported."""
+    missing = []
+    for name in NEEDED:
+        try:
+            importlib.import_module(name)
+        except Exception:  # whatever stops the import, embedding would meet it too
+            missing.append(name)
+    return missing
+
+
 def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
     """Load ONNX Runtime and run every step; return the facts, and tell those known so far before each step."""
     facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}, "complete": True}
@@ -264,6 +289,8 @@ def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[st
     if before and after:
         facts["memory"] = {"total_bytes": before[0], "used_before_bytes": before[1], "used_after_bytes": after[1]}
     facts["libraries"] = loaded_libraries() if on_gpu else {}
+    facts["mapped"] = mapped_files()
+    facts["lacks"] = missing_packages()
     return facts
 
 

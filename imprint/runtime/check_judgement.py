@@ -72,6 +72,8 @@ class _Told:
     build: Mapping[str, Any] = field(default_factory=dict)
     memory: Mapping[str, int] | None = None
     libraries: Mapping[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, provider: str, device: Device | None, facts: Mapping[str, Any], stderr: str) -> _Told:
@@ -89,6 +91,8 @@ class _Told:
             build if isinstance(build, dict) else {},
             _memory(facts.get("memory")),
             {str(name): str(path) for name, path in libraries.items()} if isinstance(libraries, dict) else {},
+            _texts(facts.get("lacks")),
+            _texts(facts.get("mapped")),
         )
 
     @property
@@ -111,6 +115,8 @@ class _Told:
             broken.wheel if broken else None,
             self.memory,
             self.libraries,
+            self.lacks,
+            self.mapped,
         )
 
 
@@ -231,6 +237,10 @@ def _memory(seen: object) -> dict[str, int] | None:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
 
 
 def _text(value: object) -> str | None:

@@ -50,8 +50,9 @@ class CheckResult:
     sentence fragment, never the libraries' own text at length.
 
     `library` is the file that is missing or broken, `wanted_by` the file that wanted it, `wheel` the distribution that
-    supplies it. `memory` holds total_bytes, used_before_bytes and used_after_bytes of the GPU where the driver told;
-    `libraries` the CUDA libraries that were loaded, path by file name.
+    supplies it. `lacks` names packages that embedding needs besides and that cannot be imported, `mapped` the system's
+    shared libraries that were loaded. `memory` holds total_bytes, used_before_bytes and used_after_bytes of the GPU
+    where the driver told; `libraries` the CUDA libraries that were loaded, path by file name.
     """
 
     outcome: str
@@ -67,6 +68,8 @@ class CheckResult:
     wheel: str | None = None
     memory: Mapping[str, int] | None = None
     libraries: Mapping[str, str] = field(default_factory=dict)
+    lacks: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -91,5 +94,6 @@ class CheckResult:
             "steps": {name: step.to_json() for name, step in self.steps.items()},
             "memory": None if self.memory is None else dict(self.memory),
             "libraries": dict(self.libraries),
+            "lacks": list(self.lacks),
             "placement": None,
         }

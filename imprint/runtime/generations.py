@@ -24,6 +24,7 @@ from imprint.runtime.check_result import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inventory import Inventory
+from imprint.runtime.proof import proof_of
 from imprint.runtime.recipe import Recipe
 from imprint.runtime.target import Manifest, Pointer, Target
 from imprint.runtime.uv import Uv
@@ -68,20 +69,16 @@ def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
     return tuple(faults) or damage_of(found)
 
 
-def note_check(home: Home, found: Target, result: CheckResult) -> None:
+def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[str, str]) -> None:
     """Write down in its manifest what a later check of a generation proved about it. The caller holds the mutex."""
     if found.manifest is None or found.generation is None:
         return
     if result.device is not None and not result.ok:
         # It says something about that GPU (a verdict does), not about the files.
         return
-    manifest = replace(found.manifest, check=_summary(result))
+    manifest = replace(found.manifest, check=proof_of(result, found, environ).to_json())
     path = target.generation_folder(home, found.generation) / "manifest.json"
     files.write_json(path, target.manifest_to_json(manifest))
-
-
-def _summary(result: CheckResult) -> dict[str, str | None]:
-    return {"outcome": result.outcome, "kind": result.kind, "provider": result.provider, "time": now()}
 
 
 def damage_of(found: Target) -> tuple[str, ...]:
@@ -157,8 +154,12 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
             created=now(),
             distributions={found.name: found.version or "" for found in seen.distributions},
             size=sum(found.size for found in seen.distributions),
-            check=None if deferred else _summary(result),
         )
+        if not deferred:
+            made = Target(
+                prefix, target.interpreter_of(prefix), True, prefix.name, recipe.build, recipe.version, None, manifest
+            )
+            manifest = replace(manifest, check=proof_of(result, made, environ).to_json())
         return Staged(prefix, manifest, result)
 
 

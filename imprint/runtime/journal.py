@@ -78,6 +78,11 @@ class Store:
         return self.folder / "receipt.json"
 
     @property
+    def proof(self) -> Path:
+        """The newest check of what the environment holds (JSON)."""
+        return self.folder / "proof.json"
+
+    @property
     def lock(self) -> Path:
         """The part of the lock that is being installed."""
         return self.folder / "install.txt"
@@ -208,6 +213,17 @@ def write_receipt(store: Store, receipt: Receipt) -> None:
             "installed": dict(receipt.installed),
         },
     )
+
+
+def read_proof(store: Store, findings: Findings | None = None) -> dict[str, Any] | None:
+    """Return what is kept of the newest check; None when there is none or it is of an earlier environment here."""
+    return _read(store.proof, store.prefix, findings)
+
+
+def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
+    """Keep what a check found; it is only a convenience, so it may be lost in a power cut."""
+    value = {"schema": 1, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix), **proof}
+    files.write_json(store.proof, value, durable=False)
 
 
 def finish(store: Store) -> None:

@@ -124,7 +124,7 @@ CASES: tuple[Case, ...] = (
     refusal("doctor", "config:fille"),
     refusal("doctor", "--explain", "nonsense"),
     # --- status, check
-    success("status", shape="status"),
+    failure("status", code=1, error="not-installed", shape="status"),
     failure("status", code=3, error="state-unreadable", files=BROKEN_CONFIG),
     failure("status", code=3, error="state-newer", files=NEWER_POINTER),
     refusal("status", "extra"),

@@ -12,7 +12,7 @@ from imprint.operations.status import status
 from imprint_cli.provision import render_setup
 from imprint_cli.render import render_plan, render_set, render_status
 from imprint_cli.render_doctor import render_findings
-from support.place import Place
+from support.place import Place, no_model
 from support.twins import make_twins, twin_check
 
 
@@ -25,7 +25,7 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     reason = str(plan(place.context, PlanOptions()).data["reason"])
     assert reason in render_set(chosen.data)
 
-    seams = Seams(check=twin_check, lock_path=place.twins.lock_path, install_model=lambda *_, **__: None)
+    seams = Seams(check=twin_check, lock_path=place.twins.lock_path, install_model=no_model)
     options = SetupOptions(offline=True, find_links=place.twins.wheels)
     done = setup(place.context, options, lambda _: None, seams=seams)
     assert done.data["plan"]["reason"] == reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +128,7 @@ def test_a_worker_that_missed_the_gpu_is_told_until_a_check_is_ok(place: Place) 
 
 
 def test_a_placement_without_a_model_says_what_is_missing(place: Place) -> None:
+    shutil.rmtree(place.home.models)
     result = operation.check(place.context, placement=True, prove=proving("ok", None))
     assert result.data["outcome"] == "ok"
     assert result.data["placement"] is None

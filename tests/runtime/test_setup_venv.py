@@ -158,7 +158,7 @@ def test_a_gpu_that_is_required_and_not_planned_changes_nothing(foreign: Foreign
 
 def test_status_plan_check_and_prune_speak_of_the_environment(foreign: Foreign) -> None:
     context = context_of(foreign)
-    told = status(context, foreign.prefix).data
+    told = status(context, foreign.prefix, prove=passing).data
     assert (told["build"], told["version"], told["pending"]) == (None, "1.26.0", True)
     assert f"imprint setup --venv {shlex.quote(str(foreign.prefix))}" in told["line"]
     assert plan(context, PlanOptions(venv=foreign.prefix)).data["pending"] is True
@@ -180,7 +180,7 @@ def test_status_plan_check_and_prune_speak_of_the_environment(foreign: Foreign) 
     assert problems(result.data, SHAPES["prune"]) == []
     assert [change["name"] for change in result.data["changes"]] == ["nvidia-cublas"]
     assert "nvidia-cublas" not in names(foreign)
-    assert status(context, foreign.prefix).data["pending"] is False
+    assert status(context, foreign.prefix).data["pending"] is False, "what was proved is as it was"
 
 
 def test_two_builds_over_one_folder_are_damage(foreign: Foreign) -> None:

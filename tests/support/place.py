@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from imprint.embedding.models import folder_of, load_catalogue
 from imprint.operations.context import Context
 from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
@@ -36,8 +37,14 @@ def machine_like_this() -> Machine:
     return replace(MACHINE, platform=survey(RealHost(), hardware=False).platform)
 
 
-def no_model(*_: object, **__: object) -> None:
-    """Stand for a model that is there."""
+def no_model(home: Home, name: str, **_: object) -> None:
+    """Stand for a model that is there: files of the right names and sizes, with nothing in them."""
+    folder = folder_of(home, name)
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        for file in load_catalogue().model(name).files:
+            with (folder / file.name).open("wb") as made:
+                made.truncate(file.size)
 
 
 class Place:

@@ -1,5 +1,6 @@
 """`imprint embed`."""
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Annotated
@@ -81,7 +82,9 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         )
     finally:
         progress.close()
-    return Answer(result, lambda _: "")
+    # What was told at the start is not told again at the end.
+    untold = tuple(remark for remark in result.warnings if remark.message not in progress.warned)
+    return Answer(result if json else replace(result, warnings=untold), lambda _: "")
 
 
 def _standard_input() -> IO[bytes]:

@@ -33,7 +33,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit 100 if what is installed differs from the plan, or is damaged."),
+        typer.Option("--check", help="Exit 100 if setup would change something, 1 if nothing can be installed."),
     ] = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
