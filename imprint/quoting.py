@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 SH, POWERSHELL, CMD = "sh", "powershell", "cmd"
 
-_PLAIN = re.compile(r"[\w@%+=:,./\\~-]+")
+_PLAIN = re.compile(r"[\w@+=:,./\\~-]+")
 
 
 def shell_of(environ: Mapping[str, str], platform: str = sys.platform) -> str:
@@ -26,7 +26,7 @@ def quoted(text: str, shell: str = SH) -> str:
     """Return `text` as one word of a command."""
     if shell == SH:
         return shlex.quote(text)
-    if _PLAIN.fullmatch(text) and "%" not in text:
+    if _PLAIN.fullmatch(text):
         return text
     if shell == POWERSHELL and re.search(r"[$`\"]", text):
         return "'" + text.replace("'", "''") + "'"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from imprint.errors import UsageError
 from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, load_builds, parse_document
+from imprint.operations.planning_inputs import Inputs, advised, gather, gather_what_if, load_builds, parse_document
 from imprint.operations.result import Remark, Result
 from imprint.planning.fingerprints import complete_verdict
-from imprint.planning.model import Installed, Machine, Plan, Python, Verdict
+from imprint.planning.model import Installed, Machine, Python, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_to_json
 from imprint.state.findings import Findings
@@ -64,7 +64,7 @@ def plan(context: Context, options: PlanOptions) -> Result:
         inputs = _elsewhere(context, options)
     else:
         target, inputs, warnings = _here(context, options)
-        inputs = _replaced(inputs, options)
+        inputs = _replaced(context, inputs, options)
         if options.check and options.installed is None:
             pending, found = _judged(context, target, inputs)
             warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
@@ -119,7 +119,7 @@ def _elsewhere(context: Context, options: PlanOptions) -> Inputs:
     return gather_what_if(context, machine, verdicts=verdicts, installed=installed)
 
 
-def _replaced(inputs: Inputs, options: PlanOptions) -> Inputs:
+def _replaced(context: Context, inputs: Inputs, options: PlanOptions) -> Inputs:
     """Return the inputs of this machine with what the options replace, and the plan that follows."""
     if options.python is None and options.installed is None and options.verdicts is None:
         return inputs
@@ -134,7 +134,8 @@ def _replaced(inputs: Inputs, options: PlanOptions) -> Inputs:
             complete_verdict(verdict, given, machine, builds, inputs.request)
             for verdict, given in read_verdicts(options.verdicts)
         )
-    decided: Plan = decide(inputs.request, machine, builds, verdicts, installed)
+    decided = decide(inputs.request, machine, builds, verdicts, installed)
+    decided = advised(decided, inputs.request, machine, builds, environ=context.environ, venv=options.venv)
     return Inputs(decided, inputs.request, machine, builds, verdicts, proved=False, installed=installed)
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from imprint import resources
 from imprint.errors import UsageError
 from imprint.operations.context import Context
 from imprint.planning.builds import BuildTable, parse_builds
-from imprint.planning.model import Installed, Machine, Plan, Request, Verdict
+from imprint.planning.model import Installed, Libc, Machine, Plan, Python, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
 from imprint.state import config
-from imprint.values import Record
+from imprint.values import Record, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,12 +59,14 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     if machine is None:
         # A managed target has the interpreter that runs this, which need not be asked.
         python = target.python if target is not None and not target.managed else None
-        machine = survey_here(context, python=python, hardware=asks_for_gpu(request), processor=False)
+        machine = survey_here(context, python=python, hardware=asks_for_gpu(request), processor=_may_be_translated())
     recorded = _recorded(context, findings)
     builds = load_builds(digests=to_record or bool(recorded))
     counted = tuple(verdict for verdict in recorded if not (ignore_failed and verdict.result == "failed"))
     installed = Installed(target.build, target.version) if target is not None and target.build is not None else None
     plan = decide(request, machine, builds, counted, installed)
+    venv = target.prefix if target is not None and not target.managed else None
+    plan = advised(plan, request, machine, builds, environ=context.environ, venv=venv)
     return Inputs(plan, request, machine, builds, recorded, _is_proved(plan, machine, builds, recorded), installed)
 
 
@@ -85,7 +88,59 @@ def gather_what_if(
     complete = tuple(complete_verdict(verdict, given, machine, builds, request) for verdict, given in verdicts)
     counted = () if ignore_failed else complete
     plan = decide(request, machine, builds, counted, installed)
+    plan = advised(plan, request, machine, builds, environ=context.environ)
     return Inputs(plan, request, machine, builds, counted, proved=False, installed=installed)
+
+
+_COMPUTED = frozenset(
+    {
+        "driver-too-old",
+        "gpu-not-found",
+        "gpu-list-unsupported",
+        "compute-capability-unsupported",
+        "ptx-needs-newer-driver",
+    }
+)
+"""Codes whose hint is found by planning again; without one nothing helps. Nobody wants advice about `device-cpu`."""
+
+
+def advised(  # noqa: PLR0913 - what a plan is made from
+    plan: Plan,
+    request: Request,
+    machine: Machine,
+    builds: BuildTable,
+    *,
+    environ: Mapping[str, str],
+    venv: Path | None = None,
+) -> Plan:
+    """Return the plan with the catalogue's remedies that fit there, where no hint was computed and something helps."""
+    if plan.hint is not None or plan.device is not None or plan.code in {"device-cpu", *_COMPUTED}:
+        return plan
+    if not _would_help(plan.code, request, machine, builds):
+        return plan
+    from imprint.causes.catalogue import as_one, remedies_for
+    from imprint.causes.situation import of_machine
+    from imprint.quoting import quoted, shell_of
+
+    situation = of_machine(machine, environ)
+    if venv is not None:
+        situation = situation.with_(setup=f"imprint setup --venv {quoted(str(venv), shell_of(environ))}")
+    return replace(plan, hint=as_one(remedies_for(plan.code, situation)))
+
+
+def _would_help(code: str, request: Request, machine: Machine, builds: BuildTable) -> bool:
+    """Whether a GPU would be planned with another Python or another C library, where that is what is advised."""
+    if code == "python-no-gpu-wheel":
+        return decide(request, replace(machine, python=Python("3.12.4", "cp312")), builds, (), None).device is not None
+    if code in {"libc-musl", "libc-too-old"}:
+        newer = replace(machine.platform, libc=Libc("glibc", "2.39"))
+        return decide(request, replace(machine, platform=newer), builds, (), None).device is not None
+    return True
+
+
+def _may_be_translated() -> bool:
+    """Whether the processor's name says something that a plan needs: an Intel interpreter may run on Apple silicon."""
+    return sys.platform == "darwin" and os.uname().machine == "x86_64"
 
 
 def request_of(context: Context) -> Request:

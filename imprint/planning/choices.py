@@ -40,8 +40,12 @@ def device_choices(
 def gpu_device_choices(
     request: Request, machine: Machine, builds: BuildTable, verdicts: Sequence[Verdict], installed: Installed | None
 ) -> tuple[Choice, ...]:
-    """Return the values of `model.gpu_device`: `auto`, and each GPU by its index, or by UUID where it has none."""
+    """Return the values of `model.gpu_device`: `auto`, and each GPU by its index, or by UUID where it has none.
+
+    What is asked for now is among them, so that a GPU which is not here is refused with the reason.
+    """
     named = [value for gpu in _by_index(machine) if (value := _name(gpu)) is not None]
+    named += [value for value in (request.gpu_device,) if value not in {"auto", *named}]
     choices = []
     for value in ("auto", *named):
         asked = replace(request, device="gpu", gpu_device=value)

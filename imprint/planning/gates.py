@@ -14,7 +14,7 @@ from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair, dotted, parse_pair, parse_python, parse_version, python_of_abi, standard_abi
-from imprint.values import Record
+from imprint.values import Record, replace
 
 OS, TEGRA, ARCH, LIBC, PYTHON, ABI = "os", "tegra", "arch", "libc", "python", "abi"
 DRIVER, DEVICE, CHECK = "driver", "device", "check"
@@ -43,7 +43,7 @@ def fit_of(build: Build, machine: Machine, gpu_device: str, driver: Driver | Unr
         return Refused(build, DRIVER, driver.code, driver.seen)
     refused = _driver_gate(build, machine, driver)
     if refused is not None:
-        return refused
+        return replace(refused, uncovered=_uncovered(wheel, machine, gpu_device))
     return _device_gate(build, wheel, machine, gpu_device, driver)
 
 
@@ -136,6 +136,17 @@ def _driver_gate(build: Build, machine: Machine, driver: Driver) -> Refused | No
     cuda = "CUDA" if build.toolkit is None else f"CUDA {build.toolkit[0]}"
     need = f"{cuda} needs driver {floor(build, machine)}"
     return Refused(build, DRIVER, "driver-too-old", facts.driver(machine), need)
+
+
+def _uncovered(wheel: Wheel, machine: Machine, gpu_device: str) -> str:
+    """Name the GPUs asked for when no driver would make the wheel run on any of them; empty where one might."""
+    asked = selected(gpu_device, machine.nvidia.gpus or ())
+    if isinstance(asked, str) or not asked:
+        return ""
+    known = [capability(gpu) for gpu in asked]
+    if any(one is None or coverage.how_it_runs(wheel, one, (99, 0)) for one in known):
+        return ""
+    return facts.listed(list(dict.fromkeys(facts.gpu(gpu) for gpu in sorted(asked, key=preference))), "or")
 
 
 def _device_gate(build: Build, wheel: Wheel, machine: Machine, gpu_device: str, driver: Driver) -> Fit | Refused:

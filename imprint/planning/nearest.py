@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 from imprint.planning.builds import Build, Wheel
 from imprint.planning.facts import SYSTEMS, listed
-from imprint.planning.gates import ABI, ARCH, LIBC, OS, PYTHON, platform_steps
+from imprint.planning.gates import ABI, ARCH, LIBC, OS, PYTHON, platform_steps, wheel_for
 from imprint.planning.model import Machine
 from imprint.planning.versions import Pair, dotted, parse_python
+from imprint.values import replace
+
+_NARROW = {
+    **dict.fromkeys(("x86", "i386", "i486", "i586", "i686"), "x86_64"),
+    **dict.fromkeys(("armv7l", "armv7", "armv8l"), "aarch64"),
+}
+"""32-bit architectures whose processors, for most of them, also run this 64-bit one."""
 
 
 def nearest_supported(build: Build, machine: Machine) -> str:
@@ -16,6 +23,10 @@ def nearest_supported(build: Build, machine: Machine) -> str:
 
     Every change that is needed is named, each as small as the wheels allow.
     """
+    if _is_translated(machine):
+        native = replace(machine, platform=replace(machine.platform, arch="aarch64"))
+        if isinstance(wheel_for(build, native), Wheel):
+            return "the nearest supported choice is a native (arm64) Python: this one runs under Rosetta"
     wheels: Sequence[Wheel] = build.wheels
     wrong: list[str] = []
     for step in platform_steps(build, machine):
@@ -42,13 +53,29 @@ def _phrase(gate: str, wheels: Sequence[Wheel], machine: Machine) -> str:
     if gate == OS:
         return _systems(wheels)
     if gate == ARCH:
-        return f"an interpreter for {listed(sorted({wheel.arch for wheel in wheels}), 'or')}"
+        return _archs(wheels, machine)
     if gate == LIBC:
         return f"glibc {dotted(min(wheel.libc for wheel in wheels if wheel.libc is not None))} or newer"
     if gate == PYTHON:
         return _pythons(wheels, machine)
     python = parse_python(machine.python.version)
     return f"the standard interpreter of Python {dotted(python)}" if python else "a standard interpreter"
+
+
+def _is_translated(machine: Machine) -> bool:
+    """Whether an Intel interpreter runs on Apple silicon: only there the processor's name begins so."""
+    platform = machine.platform
+    return platform.os == "macos" and platform.arch == "x86_64" and "Apple" in (machine.cpu.name or "")
+
+
+def _archs(wheels: Sequence[Wheel], machine: Machine) -> str:
+    known, arch = {wheel.arch for wheel in wheels}, machine.platform.arch
+    wide = _NARROW.get(arch or "")
+    if wide in known:
+        # On Windows a 32-bit Python is a mistake at the download; elsewhere the whole system is narrow.
+        return f"a 64-bit ({wide}) {'Python' if machine.platform.os == 'windows' else 'system and Python'}"
+    names = listed(sorted(known), "or")
+    return f"an interpreter for {names}" if arch is None else f"an {names} machine"
 
 
 def _systems(wheels: Sequence[Wheel]) -> str:

@@ -22,6 +22,8 @@ class Refused(Record):
     code: str
     seen: str
     need: str = ""
+    uncovered: str = ""
+    """The GPU that the build has no code for under any driver; told where the driver is what refuses it."""
 
 
 _MANY = 3
@@ -94,9 +96,16 @@ def reason(refusals: Sequence[Refused]) -> str:
     """Return the one fragment for refusals of several builds by the same code; at least one is given."""
     first = refusals[0]
     titles = list(dict.fromkeys(refused.build.title for refused in refusals))
-    needs = list(dict.fromkeys(refused.need for refused in refusals))
     builds = listed(titles, "or") if len(titles) <= _MANY else "CUDA"
+    if first.code == "driver-too-old" and all(refused.uncovered for refused in refusals):
+        return f"{_uncovered(first.uncovered, builds)}, so a newer driver than this ({first.seen}) would not help"
+    # A driver for a build without code for the GPU is nothing that anybody needs.
+    needs = list(dict.fromkeys(refused.need for refused in refusals if not refused.uncovered))
     return _FRAGMENTS[first.code](first.seen, builds, listed(needs))
+
+
+def _uncovered(gpu: str, builds: str) -> str:
+    return _FRAGMENTS["compute-capability-unsupported"](gpu, builds, "")
 
 
 def native(gpu: str, build: Build, driver: str) -> str:

@@ -34,7 +34,7 @@ def judged(facts: Facts, check: str) -> list[tuple[str, str]]:
 
 STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
     ("state:files", {"home_error": "/x cannot be written"}, [("home-not-writable", "error")]),
-    ("state:files", {"asides": (Aside("moved"),)}, [("warning")]),
+    ("state:files", {"asides": (Aside("moved"),)}, [("state-damaged", "warning")]),
     ("state:files", {"failures": {"target": StateNewerError("newer")}}, [("state-newer", "error")]),
     ("state:files", {"failures": {"verdicts": StateError("no")}}, [("state-unreadable", "error")]),
     ("config:file", {"failures": {"config": StateError("bad")}}, [("config-unreadable", "error")]),

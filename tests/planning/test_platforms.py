@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from imprint.planning.model import Gpu, Libc, Machine, Nvidia, Platform, Python, Request
+from imprint.planning.model import Cpu, Gpu, Libc, Machine, Nvidia, Platform, Python, Request
 from imprint.planning.rule import decide
 from imprint.values import replace
 from planning.conftest import TABLE
@@ -20,11 +20,15 @@ from planning.test_rule import AMPERE, AUTO, LINUX, machine
             Python(None),
             "Linux, Windows or macOS, an interpreter for aarch64 or x86_64 and Python 3.10 to 3.14",
         ),
-        (Platform("windows", "x86"), Python("3.12.4"), "an interpreter for aarch64 or x86_64"),
+        (Platform("windows", "x86"), Python("3.12.4"), "a 64-bit (x86_64) Python"),
+        (Platform("windows", "i686"), Python("3.12.4"), "a 64-bit (x86_64) Python"),
+        (Platform("linux", "i686"), Python("3.12.4"), "a 64-bit (x86_64) system and Python"),
+        (Platform("linux", "armv7l"), Python("3.12.4"), "a 64-bit (aarch64) system and Python"),
+        (Platform("linux", "ppc64le"), Python("3.12.4"), "an aarch64 or x86_64 machine"),
         (
             Platform("linux", "riscv64", Libc("musl")),
             Python("3.15.0", "cp315t"),
-            "an interpreter for aarch64 or x86_64, glibc 2.28 or newer and Python 3.14",
+            "an aarch64 or x86_64 machine, glibc 2.28 or newer and Python 3.14",
         ),
         (Platform("macos", "x86_64", os_version="12.7"), Python("3.12.4"), "macOS 13 or newer"),
         (Platform("macos", "aarch64", os_version="13.6"), Python("3.9.1"), "macOS 14 or newer and Python 3.10"),
@@ -39,6 +43,20 @@ def test_the_nearest_supported_choice_names_every_change_that_is_needed(
     platform: Platform, python: Python, hint: str
 ) -> None:
     plan = decide(Request("cpu"), Machine(platform=platform, python=python), TABLE, (), None)
+    assert plan.hint == f"the nearest supported choice is {hint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "hint"),
+    [
+        ("VirtualApple @ 2.50GHz", "3.14.0", "a native (arm64) Python: this one runs under Rosetta"),
+        ("Apple M2", "3.15.0", "Python 3.13"),
+        ("Intel(R) Core(TM) i7-1068NG7", "3.14.0", "Python 3.13"),
+    ],
+)
+def test_an_intel_python_on_apple_silicon_is_told_apart(name: str, version: str, hint: str) -> None:
+    mac = Machine(platform=Platform("macos", "x86_64", os_version="15.1"), python=Python(version), cpu=Cpu(name))
+    plan = decide(Request("cpu"), mac, TABLE, (), None)
     assert plan.hint == f"the nearest supported choice is {hint}"
 
 

@@ -97,6 +97,14 @@ def test_choices_of_the_gpu() -> None:
     assert "GT 730" in choices[3].reason
 
 
+def test_a_gpu_that_is_asked_for_and_not_here_is_a_choice_that_is_refused() -> None:
+    choices = gpu_device_choices(Request("gpu", "5"), machine(AMPERE), TABLE, (), None)
+    assert [(one.value, one.available) for one in choices] == [("auto", True), ("0", True), ("5", False)]
+    assert choices[2].reason == "model.gpu_device is 5, and the GPUs here are 0 (RTX 3060, GPU-a)"
+    (_, refused) = gpu_device_choices(Request("gpu", "5"), machine(status="none"), TABLE, (), None)
+    assert refused.reason == "no NVIDIA GPU and no NVIDIA driver were found"
+
+
 def test_sizes_are_told_where_they_are_known() -> None:
     for size, said in ((1_357_000_000, "1.4 GB"), (23_800_000, "24 MB"), (400, "1 MB")):
         cpu = TABLE.cpu
