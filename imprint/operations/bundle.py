@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from imprint import resources
+from imprint import resources, touch
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.context import Context
@@ -23,11 +23,12 @@ from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
 from imprint.runtime import bundle as collecting
 from imprint.runtime import space
+from imprint.runtime.bundle_folder import Folder
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import BASE_LOCK, own_python
 from imprint.runtime.uv import Uv, find_uv
-from imprint.state import config, files
+from imprint.state import config
 
 PLATFORMS = re.compile(r"(?P<os>linux|windows|macos)-(?P<arch>x86_64|aarch64)")
 
@@ -70,18 +71,18 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     python = parse_series(machine.python)
     spot = collecting.spot_of(machine.platform, python)
     uv = find_uv(context.home, context.environ, sources)
-    folder = options.folder.absolute()
+    root = options.folder.absolute()
     with interruptible("bundle"):
-        for place in (context.home.root, folder):
-            _make(place)
+        folder = Folder(root)
+        touch.make_folder(context.home.root, within=context.home.root)
         locks = {name: options.lock_path(name) for name in dict.fromkeys(names)}
         wanted = {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}
+        manifest = collecting.manifest_of(wanted, collecting.digests_of(locks), spot)
+        folder.begin(manifest, locks)
         size = _fetch(wanted, folder, uv, on_event)
-        digests = {name: collecting.copy_lock(lock, folder / "locks") for name, lock in locks.items()}
-        manifest = collecting.manifest_of(wanted, digests, spot)
-        files.write_json(folder / "manifest.json", manifest)
+        folder.finish(manifest)
     data: dict[str, Any] = {
-        "folder": str(folder),
+        "folder": str(root),
         "plan": plan_to_json(plan),
         "builds": list(builds),
         "platform": spot.triple,
@@ -139,14 +140,14 @@ def _builds(machine: Machine, planned: str, *, with_gpu: bool) -> dict[str, Whee
 
 def _fetch(
     wanted: dict[str, tuple[collecting.File, ...]],
-    folder: Path,
+    folder: Folder,
     uv: Uv,
     on_event: OnEvent,
 ) -> int:
     every = {file.name: file for found in wanted.values() for file in found}
-    missing = [file for file in every.values() if not (folder / file.name).is_file()]
+    missing = [file for file in every.values() if not (folder.root / file.name).is_file()]
     total = sum(file.size or 0 for file in missing)
-    space.require(total, folder)
+    space.require(total, folder.root)
     done = 0
 
     def on_bytes(count: int) -> None:
@@ -154,15 +155,6 @@ def _fetch(
         done += count
         on_event(Event("progress", "download", "collecting wheels", done, total or None))
 
-    size = sum(collecting.fetch(file, folder, uv, on_bytes) for file in every.values())
+    size = sum(folder.fetch(file, uv, on_bytes) for file in every.values())
     on_event(Event("done", "download", f"{len(every)} wheels, {space.in_units(size)}", size, size))
     return size
-
-
-def _make(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder", hint="name a folder, or one that is not there yet")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        files.raise_for_write(folder, error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,10 +21,11 @@ from imprint.operations.context import Context
 from imprint.operations.result import Result
 from imprint.paths import Home
 from imprint.planning.model import Libc, Platform
-from imprint.runtime.bundle import File, fetch, parse_files, spot_of
-from imprint.runtime.uv import Sources, find_uv
+from imprint.runtime.bundle import parse_files, spot_of
+from imprint.runtime.bundle_folder import parse_manifest
 from support.hostile_index import Index, serving
 from support.place import Place
+from support.sandbox import sandboxed
 from support.twins import Twins, lock, make_twins, wheel
 
 ROOT = Path(__file__).parents[2]
@@ -127,19 +129,114 @@ def test_a_platform_without_a_name_is_refused() -> None:
     assert caught.value.specific_code == "platform-unknown"
 
 
-def test_credentials_of_the_index_go_to_its_own_host_only(tmp_path: Path, twins: Twins) -> None:
-    seen: list[str | None] = []
+def other(tmp_path: Path) -> dict[str, bytes | str]:
+    """Return every file and link below the bundle's folder."""
+    found = sorted((tmp_path / "bundle").rglob("*"))
+    return {
+        path.relative_to(tmp_path / "bundle").as_posix(): str(path.readlink())
+        if path.is_symlink()
+        else path.read_bytes()
+        for path in found
+        if path.is_symlink() or path.is_file()
+    }
+
+
+@pytest.mark.parametrize("there", ["notes.txt", "locks/cpu.txt", "manifest.json", "onnxruntime-1.31.1.whl"])
+@sandboxed
+def test_a_folder_with_files_of_its_own_is_refused_and_left_as_it_is(tmp_path: Path, twins: Twins, there: str) -> None:
+    (tmp_path / "bundle" / there).parent.mkdir(parents=True)
+    (tmp_path / "bundle" / there).write_bytes(b'{"schema": 1, "name": "my project"}')
+    before = other(tmp_path)
+    with pytest.raises(ImprintError) as caught:
+        collect(tmp_path, twins, "http://127.0.0.1:9/x")
+    assert caught.value.specific_code == "not-ours"
+    assert other(tmp_path) == before
+
+
+def test_the_checkout_itself_is_refused(tmp_path: Path, twins: Twins) -> None:
+    """A copy of it, for the case that it is not."""
+    shutil.copytree(ROOT / "locks", tmp_path / "bundle" / "locks")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path / "bundle")
+    before = other(tmp_path)
+    with pytest.raises(ImprintError, match="is not a bundle"):
+        collect(tmp_path, twins, "http://127.0.0.1:9/x")
+    assert other(tmp_path) == before
+
+
+def test_a_bundle_for_another_machine_takes_the_place_of_the_first(tmp_path: Path, twins: Twins) -> None:
+    """What only the first held goes; what its owner added stays."""
     with serving(Index(twins.wheels)) as index:
-        index.on_headers = lambda headers: seen.append(headers.get("Authorization"))
-        home = Home(tmp_path)
-        path = next(twins.wheels.glob("numpy-*.whl"))
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        file = File("numpy", "2.4.6", path.name, digest, None, f"http://127.0.0.1:{index.port}/files/{path.name}")
-        for host in (f"127.0.0.1:{index.port}", "example.invalid"):
-            uv = find_uv(home, dict(os.environ), Sources(index_url=f"http://me:secret@{host}/simple"))
-            fetch(file, tmp_path, uv, lambda _: None)
-            (tmp_path / path.name).unlink()
-    assert seen == ["Basic bWU6c2VjcmV0", None]
+        collect(tmp_path, twins, index.url, device="gpu")
+        for name in ("added-1.0-py3-none-any.whl", "README"):
+            (tmp_path / "bundle" / name).write_bytes(b"mine")
+        collect(tmp_path, twins, index.url)
+    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_bytes())
+    wheels = {path.name for path in (tmp_path / "bundle").glob("*.whl")}
+    assert wheels == {*manifest["wheels"], "added-1.0-py3-none-any.whl"}
+    assert {path.name for path in (tmp_path / "bundle" / "locks").iterdir()} == set(manifest["locks"])
+    assert (tmp_path / "bundle" / "README").read_bytes() == b"mine"
+    assert manifest["complete"] is True
+
+
+def test_what_an_interrupted_second_run_had_to_remove_goes_with_the_third(tmp_path: Path, twins: Twins) -> None:
+    with serving(Index(twins.wheels)) as index:
+        collect(tmp_path, twins, index.url, device="gpu")
+        next((tmp_path / "bundle").glob("numpy-*.whl")).unlink()
+    with serving(Index(twins.wheels, "missing-file", "numpy")) as index, pytest.raises(NetworkError):
+        collect(tmp_path, twins, index.url)
+    assert json.loads((tmp_path / "bundle" / "manifest.json").read_bytes())["complete"] is False
+    assert list((tmp_path / "bundle").glob("nvidia_*.whl"))
+    with serving(Index(twins.wheels)) as index:
+        collect(tmp_path, twins, index.url)
+    assert not list((tmp_path / "bundle").glob("nvidia_*.whl"))
+
+
+def test_links_in_a_bundle_are_replaced_and_never_followed(tmp_path: Path, twins: Twins) -> None:
+    precious = tmp_path / "precious"
+    with serving(Index(twins.wheels)) as index:
+        collect(tmp_path, twins, index.url)
+        (wheel,) = (tmp_path / "bundle").glob("numpy-*.whl")
+        lock = next((tmp_path / "bundle" / "locks").iterdir())
+        precious.write_bytes(wheel.read_bytes())
+        places = (wheel, wheel.with_name(f"{wheel.name}.part"), lock, tmp_path / "bundle" / "manifest.json")
+        content = (tmp_path / "bundle" / "manifest.json").read_bytes()
+        for place in places:
+            place.unlink(missing_ok=True)
+            place.symlink_to(precious)
+        (tmp_path / "bundle" / "manifest.json").unlink()
+        (tmp_path / "bundle" / "manifest.json").write_bytes(content)
+        before = precious.read_bytes()
+        collect(tmp_path, twins, index.url)
+    assert precious.read_bytes() == before
+    assert not [name for name, value in other(tmp_path).items() if isinstance(value, str)]
+    assert not places[1].exists()
+
+
+def test_a_folder_of_locks_that_leads_elsewhere_is_refused(tmp_path: Path, twins: Twins) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with serving(Index(twins.wheels)) as index:
+        collect(tmp_path, twins, index.url)
+        shutil.rmtree(tmp_path / "bundle" / "locks")
+        (tmp_path / "bundle" / "locks").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(ImprintError) as caught:
+            collect(tmp_path, twins, index.url)
+    assert caught.value.specific_code == "not-ours"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_manifest_names_nothing_outside_its_folder() -> None:
+    wheels = dict.fromkeys(("a-1-py3-none-any.whl", "../b.whl", "/c.whl", "d.txt", "..whl/../e.whl"))
+    named = parse_manifest(
+        {"platform": "x", "wheels": wheels, "locks": {"a.txt": "", "../b.txt": ""}, "stale": [1, "x"]}
+    )
+    assert named == {"a-1-py3-none-any.whl", "locks/a.txt"}
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"schema": 1}, {"wheels": {}, "locks": {}}, {"wheels": [], "locks": {}, "platform": "x"}]
+)
+def test_another_programs_manifest_is_no_bundle(document: dict[str, object]) -> None:
+    assert parse_manifest(document) is None
 
 
 @pytest.mark.slow

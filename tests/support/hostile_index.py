@@ -57,6 +57,8 @@ def serving(index: Index) -> Iterator[Index]:
     """Serve the index until the body ends."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 10  # a client that connects and says nothing must not keep the end waiting
+
         def do_GET(self) -> None:
             index.asked.append(self.path)
             index.on_headers(self.headers)
@@ -70,7 +72,8 @@ def serving(index: Index) -> Iterator[Index]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    # Every thread is waited for when the server closes: one that outlived its test would leave a socket open.
+    server.daemon_threads = False
     index.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
