@@ -24,8 +24,7 @@ from imprint.planning.wire import plan_to_json
 from imprint.runtime import generations
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.inplace_uv import FINISH
-from imprint.runtime.interrupts import interruptible
+from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.recipe import pins_of, recipe_for
 from imprint.runtime.target import current_target
 from imprint.state import mutex

@@ -23,7 +23,7 @@ _ELF_MACHINES = {
 def describe() -> "dict[str, object]":
     """Return a dict of version, implementation, free_threaded, platform, machine, release, os_version, glibc, loader.
 
-    Unknown values are None. `machine` is the interpreter's own architecture, not the kernel's; `loader` is the ELF
+    Besides `executable` and `base_prefix`, as `sys` has them. Unknown values are None. `machine` is the interpreter's own architecture, not the kernel's; `loader` is the ELF
     interpreter the executable asks for, which tells musl from glibc.
     """
     version = "%d.%d.%d" % tuple(sys.version_info[:3])  # noqa: UP031 - see the module
@@ -34,6 +34,8 @@ def describe() -> "dict[str, object]":
         "version": version,
         "implementation": sys.implementation.name,
         "free_threaded": "free-threading" in sys.version or "t" in getattr(sys, "abiflags", ""),
+        "executable": sys.executable or None,
+        "base_prefix": sys.base_prefix,
         "platform": sys.platform,
         "machine": None,
         "release": None,

@@ -10,14 +10,19 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from imprint.errors import ImprintError
+from imprint.errors import ImprintError, NotOursError
 from imprint.paths import Home
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
+from imprint.runtime.claims import Ground, folders_of
 from imprint.runtime.inventory import packages_folder
 from imprint.runtime.metadata import Held
-from imprint.runtime.target import interpreter_of
+from imprint.runtime.target import interpreter_of, read_manifest
+
+if TYPE_CHECKING:
+    from imprint.runtime.pins import Pin
 
 OLDEST = (3, 10)
 NEWEST = (3, 14)
@@ -39,8 +44,8 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
     """Return what the environment at `prefix` is.
 
     Raises ImprintError with the reason when it is none or cannot be changed: `not-an-environment`,
-    `externally-managed`, `interpreter-gone`, `interpreter-unusable`, `interpreter-changed`, `python-unsupported`,
-    `managed-target`, `environment-read-only`.
+    `externally-managed`, `interpreter-gone`, `interpreter-unusable`, `interpreter-changed`, `interpreter-elsewhere`,
+    `python-unsupported`, `managed-target`, `environment-read-only`, `not-ours`.
     """
     prefix = prefix.expanduser().absolute()
     python = interpreter_of(prefix)
@@ -55,6 +60,7 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
             hint="use an environment with one of those",
             code="python-unsupported",
         )
+    _refuse_another(prefix, python, facts)
     packages = _packages(prefix, version, free_threaded=bool(facts.get("free_threaded")))
     if not os.access(packages, os.W_OK | os.X_OK):
         raise read_only(packages)
@@ -66,13 +72,25 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
     return Environment(prefix, python, packages, version, markers)
 
 
-def refuse_read_only(environment: Environment, touched: Iterable[Held]) -> None:
+def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable[Held]) -> None:
     """Raise ImprintError (`environment-read-only`) when a folder that holds files to be changed refuses that."""
-    folders = {Path(path).parent for found in touched for path in found.files}
-    for folder in sorted(folders):
-        full = environment.packages / folder
-        if full.is_dir() and not os.access(full, os.W_OK | os.X_OK):
-            raise read_only(full)
+    places = (ground.place(path) for found in touched for path in found.files)
+    folders = {os.path.dirname(place) for place in places if place is not None and ground.is_package_file(place)}  # noqa: PTH120
+    for folder in (environment.prefix, *map(Path, sorted(folders))):
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise read_only(folder)
+
+
+def refuse_links(environment: Environment, coming: Iterable[Pin]) -> None:
+    """Raise NotOursError when a folder into which something is to be installed is a link, dangling or not."""
+    for pin in coming:
+        top = folders_of(pin.name) or (pin.name.replace("-", "_"),)
+        folder = environment.packages / Path(top[0]).parts[0]
+        if folder.is_symlink():
+            raise NotOursError(
+                f"`{folder}` is a link to `{os.path.realpath(folder)}`, and installing `{pin.name}` would write there",
+                hint="remove the link, or use another environment for Imprint",
+            )
 
 
 def read_only(folder: Path) -> ImprintError:
@@ -94,14 +112,42 @@ def identity_of(prefix: Path) -> str | None:
 
 
 def _refuse_ours(prefix: Path, home: Home) -> None:
+    """Refuse what Imprint keeps for itself: of this home, of any other, and what runs this."""
     real = Path(os.path.realpath(prefix))
-    for folder in (home.runtimes, home.tool, home.cache):
-        if real.is_relative_to(os.path.realpath(folder)):
-            raise ImprintError(
-                f"`{prefix}` belongs to Imprint itself",
-                hint="run `imprint setup` without `--venv`",
-                code="managed-target",
-            )
+    ours = [
+        folder for folder in (home.runtimes, home.tool, home.cache) if real.is_relative_to(os.path.realpath(folder))
+    ]
+    if ours or real == Path(os.path.realpath(sys.prefix)) or _is_of_another_home(real):
+        raise ImprintError(
+            f"`{prefix}` belongs to Imprint itself",
+            hint="run `imprint setup` without `--venv`",
+            code="managed-target",
+        )
+
+
+def _is_of_another_home(real: Path) -> bool:
+    """Whether an environment is a generation or a tool environment of some home of Imprint's."""
+    if real.parent.name == "runtimes" and read_manifest(Home(real.parent.parent), real.name) is not None:
+        return True
+    return real.parent.name == "tool" and real.name.startswith("env-") and Home(real.parent.parent).mutex.exists()
+
+
+def _refuse_another(prefix: Path, python: Path, facts: Mapping[str, object]) -> None:
+    """Refuse an environment whose interpreter is that of another one, or that is a whole installation of Python."""
+    executable, base = facts.get("executable"), facts.get("base_prefix")
+    real = os.path.realpath(prefix)
+    if isinstance(executable, str) and os.path.realpath(Path(executable).parent.parent) != real:
+        raise ImprintError(
+            f"`{python}` starts `{executable}`, which belongs to another environment",
+            hint="name the environment that is meant, or recreate this one",
+            code="interpreter-elsewhere",
+        )
+    if isinstance(base, str) and os.path.realpath(base) == real:
+        raise ImprintError(
+            f"`{prefix}` is a Python installation, not a virtual environment, although it has a `pyvenv.cfg`",
+            hint="create an environment with `python3 -m venv PATH` and name that",
+            code="not-an-environment",
+        )
 
 
 def _refuse_no_environment(prefix: Path, python: Path) -> None:
@@ -134,6 +180,11 @@ def _packages(prefix: Path, version: str, *, free_threaded: bool) -> Path:
     packages = folder / "site-packages"
     found = packages_folder(prefix)
     if packages.is_dir() and found is not None and found.samefile(packages):
+        if not Path(os.path.realpath(packages)).is_relative_to(os.path.realpath(prefix)):
+            raise NotOursError(
+                f"`{packages}` leads to `{os.path.realpath(packages)}`, outside the environment",
+                hint="name the environment that those packages belong to",
+            )
         return packages
     there = f"`{found}`" if found is not None else "no folder of packages"
     raise ImprintError(

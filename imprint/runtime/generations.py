@@ -10,12 +10,12 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from imprint import touch
 from imprint.errors import ImprintError, IntegrityError
 from imprint.paths import Home
 from imprint.planning.model import Device
@@ -132,7 +132,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     prefix = home.runtimes / f"{stamp}-{recipe.build}-{recipe.version}-{secrets.token_hex(2)}"
     try:
-        prefix.mkdir(parents=True)
+        touch.make_folder(prefix, within=home.runtimes)
     except OSError as error:
         raise_for_write(prefix, error)
     with _removed_on_failure(prefix):
@@ -187,7 +187,7 @@ def point_to(home: Home, manifest: Manifest) -> Target:
 
 def discard(staged: Staged) -> None:
     """Remove a staged generation that must not become current."""
-    shutil.rmtree(staged.prefix, ignore_errors=True)
+    touch.remove_tree(staged.prefix, within=staged.prefix.parent)
 
 
 def now() -> str:
@@ -232,7 +232,10 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
         # The cache shares its files with every environment made from it: what damaged one damaged the source.
         on_event(Event("warning", "verify", f"the cache holds damaged files of {', '.join(bad)}; fetching them again"))
         uv.clean(bad)
-        uv.install(recipe.locks, python=python, reinstall=True, needed=needed, on_bytes=on_bytes)
+        # From the start: an installer that reinstalls removes first whatever a damaged RECORD names.
+        touch.remove_tree(prefix, within=uv.home.runtimes)
+        uv.create(prefix, recipe.executable)
+        uv.install(recipe.locks, python=python, needed=needed, on_bytes=on_bytes)
         seen = inventory.inspect(prefix, deep=deep)
     _require_whole(seen, recipe)
     size = space.in_units(sum(found.size for found in seen.distributions))
@@ -279,5 +282,5 @@ def _removed_on_failure(prefix: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        shutil.rmtree(prefix, ignore_errors=True)
+        touch.remove_tree(prefix, within=prefix.parent)
         raise

@@ -1,34 +1,36 @@
 """Changes somebody's own environment to exactly the planned build of ONNX Runtime, in an order that can be resumed.
 
-Everything is downloaded, unpacked and loaded beside the environment before it is touched. Then a journal says what is
-meant; one uninstall, one offline install and a proof follow; a receipt replaces the journal. A run that finds a
-journal finishes what it says, whatever is planned now.
+Everything is downloaded, unpacked and loaded beside the environment before it is touched, and every file that would
+be removed or overwritten is judged. Then a journal says what is meant, what was staged is renamed into its place, what
+leaves is removed, and a proof follows; a receipt replaces the journal. A run that finds a journal finishes what it
+says, whatever is planned now. No installer ever works in the environment itself.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from imprint import touch
 from imprint.errors import ImprintError, IntegrityError
 from imprint.paths import Home
-from imprint.runtime import inventory, journal, leftovers, space
+from imprint.runtime import claims, inventory, journal, leftovers, occupancy, placing, space, staging
 from imprint.runtime.checkpoint import reached
-from imprint.runtime.environment import Environment, read_only
+from imprint.runtime.claims import Ground, Skipped
+from imprint.runtime.environment import read_only
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace_plan import InplacePlan, prepare, prepare_again
-from imprint.runtime.inplace_uv import install, uninstall
 from imprint.runtime.inside import child_arguments, child_environment
+from imprint.runtime.interrupts import FINISH
 from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
+from imprint.runtime.placing import Change
 from imprint.runtime.replacement import refuse_out_of_range
 from imprint.runtime.unused import Need, left_out
 from imprint.runtime.uv import Uv
@@ -40,12 +42,12 @@ POINTS = (
     "inplace-held",
     "inplace-recovered",
     "inplace-staged",
-    "inplace-kept",
+    "inplace-judged",
     "inplace-journalled",
-    "inplace-uninstalled",
+    "inplace-libraries",
+    "inplace-switched",
+    "inplace-removed",
     "inplace-swept",
-    "inplace-installed",
-    "inplace-restored",
     "inplace-proved",
     "inplace-receipt",
     "inplace-finished",
@@ -63,31 +65,36 @@ class InplaceOutcome:
     """What was done. `plan` is what was followed, which is newer than the one that was asked for when things moved.
 
     `removed` are the names that are gone, for the cache; `left_out` is what an installed package requires and our locks
-    leave out on purpose; `package`, `version` and `file` are what the environment
-    loads, None when nothing had to be proved.
+    leave out on purpose; `skipped` are rows in the RECORDs of what was removed that were not its own files and stay;
+    `package`, `version` and `file` are what the environment loads, None when nothing had to be proved.
     """
 
     plan: InplacePlan
     changed: bool
     removed: tuple[str, ...] = ()
     left_out: tuple[Need, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     package: str | None = None
     version: str | None = None
     file: str | None = None
 
 
-def apply(prepared: InplacePlan, uv: Uv, on_event: OnEvent) -> InplaceOutcome:
+def apply(
+    prepared: InplacePlan, uv: Uv, on_event: OnEvent, *, wait_seconds: float = occupancy.WAIT_SECONDS
+) -> InplaceOutcome:
     """Do what was prepared, after a second look, and return what was done. The caller holds the mutex.
 
     Ends with exactly the planned build, loaded and recorded, or with an error; then the environment is untouched, or
-    a journal lets the next run finish. Raises as `Uv.install` does, IntegrityError when what was installed does not
-    load, and BusyError when an installer of a killed run does not end.
+    a journal lets the next run finish. Raises as `Uv.install` does, NotOursError when something would be overwritten
+    that is somebody else's, IntegrityError when what was installed does not load, and BusyError when another run
+    changes the environment for longer than `wait_seconds`.
     """
     if not prepared.pending:
         return InplaceOutcome(prepared, changed=False)
     store = journal.store_of(prepared.asked.home, prepared.environment.prefix)
     try:
-        return _apply(prepared, store, uv, on_event)
+        with occupancy.hold(prepared.environment.prefix, wait_seconds):
+            return _apply(prepared, store, uv, on_event)
     except BrokenPipeError:
         # Of whoever listens, not of a file.
         raise
@@ -106,48 +113,47 @@ def read_receipt(home: Home, prefix: Path) -> Receipt | None:
 
 
 def _apply(prepared: InplacePlan, store: Store, uv: Uv, on_event: OnEvent) -> InplaceOutcome:
-    with journal.hold(store) as descriptor:
-        reached("inplace-held")
-        _recover(store, prepared.environment)
-        fresh = prepare_again(prepared.asked)
-        reached("inplace-recovered")
-        if not fresh.pending:
-            return InplaceOutcome(fresh, changed=False)
-        return _Change(fresh, store, uv, on_event, descriptor).to_the_end()
-
-
-def _recover(store: Store, environment: Environment) -> None:
-    """Put back what an interrupted run kept for the owner; the rest of that run follows from its journal."""
-    journal.sweep_staged(store)
-    if journal.read_journal(store) is not None:
-        leftovers.put_back(environment.packages, store.kept)
-    else:
-        shutil.rmtree(store.kept, ignore_errors=True)
+    reached("inplace-held")
+    staging.sweep(prepared.environment.prefix)
+    fresh = prepare_again(prepared.asked)
+    reached("inplace-recovered")
+    if not fresh.pending:
+        return InplaceOutcome(fresh, changed=False)
+    _try_to_write(fresh.environment.packages)
+    with staging.folder_in(fresh.environment.prefix) as folder:
+        return _Change(fresh, store, uv, on_event, folder).to_the_end()
 
 
 @dataclass(slots=True)
 class _Change:
-    """One change of one environment, under its lock."""
+    """One change of one environment, under its lock. `folder` is ours, in the environment, for this change."""
 
     plan: InplacePlan
     store: Store
     uv: Uv
     on_event: OnEvent
-    descriptor: int | None
+    folder: Path
 
     def to_the_end(self) -> InplaceOutcome:
         plan, store = self.plan, self.store
-        packages = plan.environment.packages
-        decided = plan.replacement
-        _try_to_write(packages)
-        staged = self._stage() if decided.install else ()
+        staged, packages = self._stage() if plan.replacement.install else ((), self.folder)
         reached("inplace-staged")
-        leftovers.keep(packages, decided.shared, store.kept)
-        reached("inplace-kept")
-        intent = self._intent(staged)
+        change = placing.judge(
+            self._ground,
+            plan.held,
+            plan.replacement.uninstall,
+            [(found, packages) for found in staged],
+            left=plan.journal.files if plan.journal is not None else (),
+        )
+        reached("inplace-judged")
+        intent = self._intent(change)
         journal.write_journal(store, intent)
         reached("inplace-journalled")
-        self._replace(intent)
+        try:
+            self._replace(change, intent)
+        except ImprintError as error:
+            error.hint = FINISH
+            raise
         loaded = self._prove()
         reached("inplace-proved")
         self._record()
@@ -159,60 +165,57 @@ class _Change:
             changed=True,
             removed=intent.uninstall,
             left_out=left_out(staged, self._staying(), plan.environment.markers),
+            skipped=change.skipped,
             package=loaded["package"],
             version=loaded["version"],
             file=loaded["file"],
         )
 
-    def _stage(self) -> tuple[Held, ...]:
+    @property
+    def _ground(self) -> Ground:
+        return claims.ground_of(self.plan.environment.prefix, self.plan.environment.packages)
+
+    def _stage(self) -> tuple[tuple[Held, ...], Path]:
         """Unpack what will be installed beside the environment, and see that it fits and loads."""
         self._say("start", "download", "fetching what is to be installed")
-        self.store.lock.write_text(render_lock(self.plan.replacement.install), "utf-8")
-        staged = self._unpack()
+        lock = self.folder / "install.txt"
+        touch.write_file(lock, render_lock(self.plan.replacement.install).encode(), within=self.folder, durable=False)
+        staged, packages = self._unpack(lock, "first")
         if damaged := sorted({found.name for found in staged if found.problems}):
-            # A file of the cache was changed in place, through an environment that shares it.
+            # A file of the cache was changed in place.
             self._say("warning", "verify", f"the cache holds a damaged {', '.join(damaged)}; fetching it again")
             self.uv.clean(damaged)
-            staged = self._unpack()
+            staged, packages = self._unpack(lock, "again")
         if damaged := sorted({found.name for found in staged if found.problems}):
             raise IntegrityError(
                 f"what was fetched is damaged: {', '.join(damaged)}", hint="nothing was changed; run it again"
             )
         self._refuse_misfit(staged)
-        return staged
+        return staged, packages
 
-    def _unpack(self) -> tuple[Held, ...]:
-        # A folder of its own for each try: a download that outlived a killed run may still write into the last one.
-        folder = Path(tempfile.mkdtemp(prefix="staged-", dir=self.store.folder))
-        # Laid out as on Windows, where the path does not depend on the version, so that it reads like a target.
-        packages = folder / "Lib" / "site-packages"
-        total = self.plan.download_bytes
+    def _unpack(self, lock: Path, name: str) -> tuple[tuple[Held, ...], Path]:
+        plan, folder = self.plan, self.folder / name
+        needed, total = plan.asked.plan.installed_bytes, plan.download_bytes
+        if needed is not None:
+            # Copied, not linked: the environment's disk takes it once more.
+            space.require(needed, plan.environment.prefix)
 
         def on_bytes(done: int) -> None:
             self.on_event(Event("progress", "download", "fetching what is to be installed", done, total))
 
-        self.uv.install(
-            [self.store.lock],
-            python=self.plan.environment.python,
-            folder=packages,
-            needed=self.plan.asked.plan.installed_bytes,
-            on_bytes=on_bytes,
-        )
-        self._require_space(folder)
-        seen = inventory.inspect(folder, deep=self.plan.asked.repair)
-        runtime = self.plan.wanted.runtime
-        if any(pin.name == runtime.name for pin in self.plan.replacement.install) and not seen.problems:
+        self.uv.install([lock], python=plan.environment.python, prefix=folder, needed=needed, on_bytes=on_bytes)
+        seen = inventory.inspect(folder, deep=plan.repairs)
+        layout = plan.environment.packages.relative_to(plan.environment.prefix)
+        if seen.packages is None or seen.packages.relative_to(folder) != layout:
+            raise IntegrityError(f"the installer put nothing into `{layout}`", hint="nothing was changed")
+        runtime = plan.wanted.runtime
+        if any(pin.name == runtime.name for pin in plan.replacement.install) and not seen.problems:
             self._say("start", "verify", "loading it before anything is changed")
-            _load(self.plan, beside=packages)
-        return read_held(seen)
-
-    def _require_space(self, staged: Path) -> None:
-        packages = self.plan.environment.packages
-        if packages.stat().st_dev != staged.stat().st_dev:
-            space.require(space.used_by(staged), packages)
+            _load(plan, beside=seen.packages)
+        return read_held(seen), seen.packages
 
     def _refuse_misfit(self, staged: Sequence[Held]) -> None:
-        """Refuse what only the wheels themselves tell: what they require, and files that the owner's have too."""
+        """Refuse what only the wheels themselves tell: what the build requires of others."""
         plan = self.plan
         runtime = plan.wanted.runtime
         coming = {found.name for found in staged}
@@ -220,60 +223,50 @@ class _Change:
             if found.name == runtime.name:
                 build = f"{runtime.name} {runtime.version}"
                 refuse_out_of_range(found.requires, plan.held, coming, build, plan.environment.markers)
-        touched = {*plan.replacement.uninstall, *coming}
-        theirs = {
-            path: (found, digest)
-            for found in plan.held
-            if found.name not in touched
-            for path, digest in found.files.items()
-        }
-        for found in staged:
-            for path, digest in found.files.items():
-                other = theirs.get(path)
-                if other is not None and digest and other[1] != digest:
-                    raise ImprintError(
-                        f"`{found.name}` {found.version} and `{other[0].name}` {other[0].version}, which has to stay, "
-                        f"both consist of `{path}`",
-                        hint="use another environment for Imprint",
-                        code="shared-files",
-                    )
 
-    def _intent(self, staged: Sequence[Held]) -> Journal:
+    def _intent(self, change: Change) -> Journal:
         plan = self.plan
         decided, before = plan.replacement, plan.journal
-        uninstalled = [found for found in plan.held if found.name in decided.uninstall]
         planned = {pin.name for pin in plan.wanted.pins}
-        unrecorded = [found.name for found in uninstalled if "no-record" in found.problems]
-        folders = {leftovers.RUNTIME_FOLDER} | {folder for name in unrecorded for folder in leftovers.folders_of(name)}
+        unrecorded = [found.name for found in plan.held if found.name in decided.uninstall and not found.files]
+        folders = {folder for name in unrecorded for folder in claims.folders_of(name)}
+        if plan.has_build:
+            folders.add(leftovers.RUNTIME_FOLDER)
         return Journal(
             build=plan.asked.plan.build or "",
             version=plan.wanted.runtime.version,
             since=_now(),
             uninstall=tuple(sorted({*decided.uninstall, *(before.uninstall if before else ())} - planned)),
             install={**(before.install if before else {}), **{pin.name: pin.version for pin in decided.install}},
-            files=_paths((*uninstalled, *staged), before.files if before else ()),
+            files=tuple(sorted({*change.paths, *(before.files if before else ())})),
             folders=tuple(sorted(folders | set(before.folders if before else ()))),
+            repair=plan.repairs,
         )
 
-    def _replace(self, intent: Journal) -> None:
-        plan = self.plan
-        decided, packages = plan.replacement, plan.environment.packages
+    def _replace(self, change: Change, intent: Journal) -> None:
+        prefix = self.plan.environment.prefix
         self._say("start", "install", "changing the environment")
-        going = [found for found in plan.held if found.name in decided.uninstall]
-        uninstall(self.uv, plan.environment.python, going, self.descriptor)
-        reached("inplace-uninstalled")
-        leftovers.remove_metadata(packages, going)
-        leftovers.remove_unclaimed(packages, intent.folders, intent.files)
+        builds = [found for found in change.going if found.is_build]
+        libraries = [found for found in change.coming if not found.is_build]
+        runtimes = [found for found in change.coming if found.is_build]
+        for coming in libraries:
+            placing.put_in(change, coming, [found for found in change.going if found.name == coming.name], prefix)
+        reached("inplace-libraries")
+        for coming in runtimes:
+            placing.put_in(change, coming, builds, prefix)
+        reached("inplace-switched")
+        done = {found.name for found in (*libraries, *runtimes, *(builds if runtimes else ()))}
+        for going in change.going:
+            if going.name not in done:
+                placing.take_out(change, going)
+        reached("inplace-removed")
+        now = claims.claims_of(read_held(inventory.inspect(prefix)), self._ground)
+        leftovers.remove(self._ground, intent.folders, intent.files, now)
         reached("inplace-swept")
-        if decided.install:
-            install(self.uv, plan.environment.python, self.store.lock, self.descriptor)
-        reached("inplace-installed")
-        leftovers.put_back(packages, self.store.kept)
-        reached("inplace-restored")
 
     def _prove(self) -> Mapping[str, Any]:
         self._say("start", "verify", "loading what was installed")
-        again = prepare_again(replace(self.plan.asked, repair=False))
+        again = prepare_again(self.plan.asked, repair=False)
         if not again.replacement.is_empty or again.leftovers:
             names = [f"{change.name} ({change.why})" for change in again.replacement.changes] or list(again.leftovers)
             raise IntegrityError(
@@ -306,14 +299,6 @@ class _Change:
 
     def _say(self, event: str, step: str, message: str) -> None:
         self.on_event(Event(event, step, message))
-
-
-def _paths(touched: Sequence[Held], before: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that touched distributions own inside the folder of packages, metadata aside."""
-    paths = {
-        path for found in touched for path in found.files if not path.startswith("..") and ".dist-info/" not in path
-    }
-    return tuple(sorted(paths | set(before)))
 
 
 def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
@@ -353,9 +338,7 @@ def _is_below(path: str, folder: Path) -> bool:
 def _try_to_write(packages: Path) -> None:
     """Refuse a folder that only looks writable, such as one that is immutable."""
     try:
-        descriptor, name = tempfile.mkstemp(prefix=".imprint-", dir=packages)
-        os.close(descriptor)
-        Path(name).unlink()
+        touch.remove_tree(touch.new_folder(".imprint-", within=packages), within=packages)
     except OSError as error:
         raise read_only(packages) from error
 

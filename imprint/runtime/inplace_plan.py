@@ -13,8 +13,9 @@ from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.planning.model import Plan
 from imprint.probing.host import Host, RealHost
-from imprint.runtime import inventory, journal, leftovers
-from imprint.runtime.environment import Environment, look_at, refuse_read_only
+from imprint.runtime import claims, inventory, journal, leftovers, staging
+from imprint.runtime.claims import Ground
+from imprint.runtime.environment import Environment, look_at, refuse_links, refuse_read_only
 from imprint.runtime.journal import Journal, Receipt
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import applying, read_lock
@@ -43,7 +44,7 @@ class InplacePlan:
 
     `download_bytes` is what a download takes at most, None where unknown; `freed_bytes` the size of what goes.
     `interrupted` tells that an earlier run was, and that this one finishes it. `leftovers` are files that no
-    distribution claims in the folder of ONNX Runtime.
+    distribution claims in the folder of ONNX Runtime; `staged` tells that a killed run left what it had unpacked.
     """
 
     asked: Asked = field(repr=False)
@@ -55,6 +56,7 @@ class InplacePlan:
     journal: Journal | None
     receipt: Receipt | None
     download_bytes: int | None
+    staged: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -64,7 +66,17 @@ class InplacePlan:
     @property
     def pending(self) -> bool:
         """Whether there is anything to do."""
-        return self.interrupted or not self.replacement.is_empty or bool(self.leftovers)
+        return self.interrupted or not self.replacement.is_empty or bool(self.leftovers) or self.staged
+
+    @property
+    def repairs(self) -> bool:
+        """Whether every hash is compared: that was asked for, or an interrupted run was doing so."""
+        return self.asked.repair or (self.journal is not None and self.journal.repair)
+
+    @property
+    def has_build(self) -> bool:
+        """Whether a build is there, or a change was interrupted; then an unclaimed file in its folder is a rest."""
+        return self.interrupted or any(found.is_build for found in self.held)
 
     def to_json(self) -> dict[str, Any]:
         """Return the changes as `setup --venv --dry-run --json` shows them."""
@@ -130,16 +142,17 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     )
 
 
-def prepare_again(asked: Asked, findings: Findings | None = None) -> InplacePlan:
-    """Return what has to be done now for what was asked before."""
+def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: bool = True) -> InplacePlan:
+    """Return what has to be done now for what was asked before; without `repair` nothing is installed anew."""
     environment = look_at(asked.prefix, asked.home, asked.host)
     store = journal.store_of(asked.home, environment.prefix)
     interrupted = journal.read_journal(store, findings)
     receipt = journal.read_receipt(store, findings)
-    seen = inventory.inspect(environment.prefix, deep=asked.repair)
+    repair = repair and (asked.repair or (interrupted is not None and interrupted.repair))
+    seen = inventory.inspect(environment.prefix, deep=repair)
     held = read_held(seen)
     pins = applying([pin for lock in asked.locks for pin in read_lock(lock)], environment.markers)
-    wanted = Wanted(pins, repair=asked.repair)
+    wanted = Wanted(pins, repair=repair)
     build = f"{wanted.runtime.name}=={wanted.runtime.version}"
     wanted = replace(wanted, requires=asked.shipped.requires.get(build, ()))
     known = Known(
@@ -150,20 +163,25 @@ def prepare_again(asked: Asked, findings: Findings | None = None) -> InplacePlan
     )
     decided = decide_replacement(held, seen.runtime, wanted, known, environment.markers)
     touched = [found for found in held if found.name in decided.uninstall]
-    refuse_read_only(environment, touched)
+    ground = claims.ground_of(environment.prefix, environment.packages)
+    refuse_read_only(environment, ground, touched)
+    if decided.install:
+        refuse_links(environment, decided.install)
+    has_build = interrupted is not None or any(found.is_build for found in held)
     return InplacePlan(
         asked=asked,
         environment=environment,
         wanted=wanted,
         held=held,
         replacement=decided,
-        leftovers=_leftovers(environment.packages),
+        leftovers=_leftovers(ground, held) if has_build else (),
         journal=interrupted,
         receipt=receipt,
         download_bytes=asked.plan.download_bytes if decided.install else 0,
+        staged=any(environment.prefix.glob(f"{staging.PREFIX}*/{staging.MARK}")),
     )
 
 
-def _leftovers(packages: Path) -> tuple[str, ...]:
-    found = leftovers.unclaimed(packages, (leftovers.RUNTIME_FOLDER,))
+def _leftovers(ground: Ground, held: Sequence[Held]) -> tuple[str, ...]:
+    found = leftovers.unclaimed(ground, (leftovers.RUNTIME_FOLDER,), claims.claims_of(held, ground))
     return tuple(path for path in found if not path.endswith(".pyc"))

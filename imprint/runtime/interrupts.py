@@ -12,6 +12,9 @@ from imprint.errors import InterruptedByUserError
 
 _NOTHING_CHANGED = "what was current before still is; run the same command again"
 
+FINISH = "run the same command again: it finishes what this one began"
+"""What helps after any failure while somebody's own environment is being changed."""
+
 
 @contextlib.contextmanager
 def interruptible(what: str, *, hint: str = _NOTHING_CHANGED) -> Iterator[None]:

@@ -6,17 +6,17 @@ the check's business.
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_SEPARATORS = re.compile(r"[-_.]+")
+from imprint.runtime.records import hash_is, is_name, normalize, read_rows, read_text
+
+__all__ = ["Distribution", "Inventory", "Problem", "RuntimePackage", "inspect", "is_build", "is_runtime", "normalize"]
+
 _ASSIGNMENT = re.compile(r"""^(\w+)\s*=\s*(['"])([^'"\n]*)\2\s*$""", re.MULTILINE)
 _MARKS = {
     "providers_cuda": "onnxruntime-gpu",
@@ -91,11 +91,6 @@ class Inventory:
         return {found.name: found.version for found in self.distributions}
 
 
-def normalize(name: str) -> str:
-    """Return a distribution's name as indexes compare it (PEP 503)."""
-    return _SEPARATORS.sub("-", name).lower()
-
-
 def is_runtime(name: str) -> bool:
     """Whether a normalized name is one of a build of ONNX Runtime that owns the folder `onnxruntime`."""
     if name in {"onnxruntime-extensions", "onnxruntime-genai"} or name.startswith("onnxruntime-ep-"):
@@ -103,13 +98,23 @@ def is_runtime(name: str) -> bool:
     return name == "onnxruntime" or name.startswith("onnxruntime-")
 
 
-def is_build(name: str, recorded: Collection[str]) -> bool:
-    """Whether a distribution is a build of ONNX Runtime: named like one and, as far as RECORD shows, over its folder.
+OWN_NAMES = frozenset({"onnxruntime", "onnxruntime-gpu"})
+"""The distributions that our locks name. Whether another one is a build, its files have to show."""
 
-    Plug-ins are named like builds too (onnxruntime-qnn since 2.0, onnxruntime-genai-cuda) and live beside one.
+
+def is_build(name: str, recorded: Collection[str]) -> bool:
+    """Whether a distribution is a build of ONNX Runtime: named like one, and owner of modules below `onnxruntime/`.
+
+    Plug-ins, stubs and other people's packages are named like builds too and live beside one, or are no package at
+    all (installed from a checkout). Only a distribution that our own locks name is one without a RECORD to show.
     """
-    shows = any(path.endswith(".py") for path in recorded)
-    return is_runtime(name) and (not shows or any(path.startswith("onnxruntime/") for path in recorded))
+    if not is_runtime(name):
+        return False
+    # Spelled as anybody may: `./onnxruntime/x`, `onnxruntime//x`.
+    paths = [path if path.startswith("onnxruntime/") else os.path.normpath(path) for path in recorded]
+    if any(path == "onnxruntime/__init__.py" or path.startswith("onnxruntime/capi/") for path in paths):
+        return True
+    return name in OWN_NAMES and not any(path.endswith((".py", ".pth")) for path in paths)
 
 
 def packages_folder(prefix: Path) -> Path | None:
@@ -148,9 +153,8 @@ def runtime_package(packages: Path) -> RuntimePackage | None:
 
 def _assigned(path: Path) -> dict[str, str] | None:
     """Return the strings that a module assigns, None when it cannot be read."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError):
+    text = read_text(path)
+    if text is None:
         return None
     return {name: value for name, _, value in _ASSIGNMENT.findall(text)}
 
@@ -205,35 +209,30 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
     if not (folder / "INSTALLER").is_file():
         problems.append(Problem(name, "no-installer"))
     size = 0
-    try:
-        with (folder / "RECORD").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
-    except (OSError, ValueError, csv.Error):
-        rows = []
-    if not any(row and row[0] for row in rows):
+    rows = read_rows(folder) or ()
+    if not rows:
         problems.append(Problem(name, "no-record"))
     for row in rows:
         problem, recorded = _compare(name, row, str(packages), deep)
         size += recorded
         if problem is not None:
             problems.append(problem)
-    paths = [row[0] for row in rows if row]
+    paths = [row[0] for row in rows]
     return Distribution(name, version, folder, size, tuple(problems), is_build=is_build(name, paths))
 
 
 def _name_and_version(folder: Path) -> tuple[str, str | None]:
-    try:
-        with (folder / "METADATA").open(encoding="utf-8", errors="replace") as file:
-            headers = _headers(file)
-    except OSError:
-        headers = {}
-    stem = folder.name.removesuffix(".dist-info").partition("-")[0]
-    return normalize(headers.get("name") or stem), headers.get("version")
+    headers = _headers(read_text(folder / "METADATA") or "")
+    stem = normalize(folder.name.removesuffix(".dist-info").partition("-")[0])
+    name = headers.get("name", "")
+    # Installers go by the folder's name; metadata that contradicts it is damaged, and neither an order nor a proof.
+    fits = is_name(name) and normalize(name) == stem
+    return stem, headers.get("version") if fits else None
 
 
-def _headers(lines: Iterator[str]) -> Mapping[str, str]:
+def _headers(text: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    for line in lines:
+    for line in text.splitlines():
         key, colon, value = line.partition(":")
         if not colon or len(found) == 2:
             break
@@ -242,8 +241,8 @@ def _headers(lines: Iterator[str]) -> Mapping[str, str]:
     return found
 
 
-def _compare(name: str, row: list[str], packages: str, deep: bool) -> tuple[Problem | None, int]:
-    if not row or not row[0] or row[0].endswith(".pyc"):
+def _compare(name: str, row: Sequence[str], packages: str, deep: bool) -> tuple[Problem | None, int]:
+    if row[0].endswith(".pyc"):
         return None, 0
     path = row[0]
     digest = row[1] if len(row) > 1 else ""
@@ -257,16 +256,6 @@ def _compare(name: str, row: list[str], packages: str, deep: bool) -> tuple[Prob
         return Problem(name, "missing", path), recorded or 0
     if recorded is not None and status.st_size != recorded:
         return Problem(name, "size", path), recorded
-    if deep and digest and not _hash_is(Path(full), digest):
+    if deep and digest and not hash_is(Path(full), digest):
         return Problem(name, "hash", path), recorded or 0
     return None, recorded or 0
-
-
-def _hash_is(path: Path, digest: str) -> bool:
-    algorithm, _, expected = digest.partition("=")
-    try:
-        with path.open("rb") as file:
-            computed = hashlib.file_digest(file, algorithm).digest()
-    except (OSError, ValueError):
-        return False
-    return base64.urlsafe_b64encode(computed).decode().rstrip("=") == expected

@@ -6,30 +6,19 @@ at work belongs to one that was interrupted.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import shutil
-import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from imprint.errors import BusyError
+from imprint import touch
 from imprint.paths import Home
 from imprint.runtime.environment import identity_of
 from imprint.state import files
-from imprint.state.files import raise_for_write
 from imprint.state.findings import Findings
-
-if sys.platform != "win32":
-    import fcntl
-
-WAIT_SECONDS = 90.0
-"""How long an installer that outlived its run is waited for; uv itself gives up a lock after 60."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +26,8 @@ class Journal:
     """The intent of a change, written before it and removed after it.
 
     `uninstall` holds names, `install` versions by name, `files` the paths that any of them owns and `folders` those
-    in which nothing unclaimed may be left, both relative to the folder of packages.
+    in which no rest of a build may be left, both relative to the folder of packages. `repair` tells that every hash
+    was to be compared.
     """
 
     build: str
@@ -47,6 +37,7 @@ class Journal:
     install: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    repair: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +73,6 @@ class Store:
         """The newest check of what the environment holds (JSON)."""
         return self.folder / "proof.json"
 
-    @property
-    def lock(self) -> Path:
-        """The part of the lock that is being installed."""
-        return self.folder / "install.txt"
-
-    @property
-    def kept(self) -> Path:
-        """Copies of the owner's files that an uninstall may take along."""
-        return self.folder / "kept"
-
-    @property
-    def staged(self) -> Path:
-        """The folder in which what will be installed is unpacked first."""
-        return self.folder / "staged"
-
 
 def store_of(home: Home, prefix: Path) -> Store:
     """Return where the records of the environment at `prefix` lie; links to one environment share its records."""
@@ -104,39 +80,6 @@ def store_of(home: Home, prefix: Path) -> Store:
     name = re.sub(r"[^\w.-]", "-", Path(real).name)[:40] or "environment"
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
     return Store(prefix, home.data / "inplace" / f"{name}-{digest}")
-
-
-@contextlib.contextmanager
-def hold(store: Store, wait_seconds: float = WAIT_SECONDS) -> Iterator[int | None]:
-    """Hold the environment for the body and yield a descriptor that installers inherit.
-
-    The mutex of the home is freed when its holder is killed, while an installer that it started may go on; this lock
-    is freed only when that installer has ended too. Raises BusyError. On Windows there is no such lock (None).
-    """
-    store.folder.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":
-        yield None
-        return
-    try:
-        descriptor = os.open(store.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise_for_write(store.folder, error)
-    try:
-        deadline = time.monotonic() + wait_seconds
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise BusyError(
-                        f"an installer of an earlier run is still at work in `{store.prefix}`",
-                        hint="wait for it or end it, then run the same command again",
-                    ) from None
-                time.sleep(0.05)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def read_journal(store: Store, findings: Findings | None = None) -> Journal | None:
@@ -153,6 +96,7 @@ def read_journal(store: Store, findings: Findings | None = None) -> Journal | No
             install={str(name): str(version) for name, version in value["install"].items()},
             files=tuple(path for path in map(str, value["files"]) if _is_inside(path)),
             folders=tuple(path for path in map(str, value["folders"]) if _is_inside(path)),
+            repair=value.get("repair") is True,
         )
     except (KeyError, TypeError, AttributeError):
         if findings is not None:
@@ -175,6 +119,7 @@ def write_journal(store: Store, journal: Journal) -> None:
             "install": dict(journal.install),
             "files": list(journal.files),
             "folders": list(journal.folders),
+            "repair": journal.repair,
         },
     )
 
@@ -227,20 +172,9 @@ def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
 
 
 def finish(store: Store) -> None:
-    """Remove the journal and all that was kept for a run that ended well; the journal first."""
-    with contextlib.suppress(FileNotFoundError):
-        store.journal.unlink()
-    files.fsync_folder(store.folder)
-    shutil.rmtree(store.kept, ignore_errors=True)
-    sweep_staged(store)
-    with contextlib.suppress(OSError):
-        store.lock.unlink()
-
-
-def sweep_staged(store: Store) -> None:
-    """Remove what earlier runs unpacked."""
-    for folder in store.folder.glob("staged*"):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove the journal of a run that ended well."""
+    touch.remove_file(store.journal, within=store.folder)
+    touch.sync_folder(store.folder)
 
 
 def _read(path: Path, prefix: Path, findings: Findings | None) -> dict[str, Any] | None:

@@ -1,150 +1,99 @@
-"""Finds and removes files that no installed distribution claims, in folders that are known to be a build's alone.
+"""Finds and removes the rests of builds: files that no installed distribution claims, where only a build has files.
 
-Also keeps and puts back the owner's files that an uninstall takes along. Nothing is ever written into a file that is
-there: it may be a hard link to the installer's cache.
+Where no build was ever installed such files are their owner's, and so is what no wheel of ours brings.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from imprint.runtime.metadata import Held, is_vendor, recorded_files
+from imprint import touch
+from imprint.runtime import claims
+from imprint.runtime.claims import RUNTIME_FOLDER, Claims, Ground
 
-RUNTIME_FOLDER = "onnxruntime"
-_CUDA_SUFFIX = re.compile(r"-cu\d+$")
-_COMPILED = re.compile(r"(?P<stem>.+?)\.[\w-]+(?:\.opt-\d)?\.pyc")
+__all__ = ["RUNTIME_FOLDER", "remove", "unclaimed"]
+
+_BROUGHT = re.compile(
+    r".*\.(?:py|pyi|pyc|pyd|so|dll|dylib|lib|a|h|hpp|inc|onnx|pb|json|config|targets)|.*\.so\.[\d.]+"
+    r"|py\.typed|LICENSE|License\.txt|Privacy\.md|ThirdPartyNotices\.txt|requirements\.txt",
+    re.IGNORECASE,
+)
+"""Names of what wheels of builds and of NVIDIA's libraries bring (read from the wheels on 2026-11-29)."""
 
 
-def folders_of(name: str) -> tuple[str, ...]:
-    """Return the folders, relative to the folder of packages, in which a wheel of ours has its files.
+def unclaimed(ground: Ground, folders: Iterable[str], claimed: Claims) -> tuple[str, ...]:
+    """Return the files below `folders` that nobody claims and a wheel may have brought, relative to the packages.
 
-    NVIDIA's wheels for CUDA 13 share `nvidia/cu13`; those for older ones, and cuDNN, have a folder each (read from
-    the wheels on 2026-11-29).
+    Links are not followed, and neither is a folder that is one.
     """
-    if not is_vendor(name):
-        return (RUNTIME_FOLDER,) if name == "onnxruntime" or name.startswith("onnxruntime-") else ()
-    part = _CUDA_SUFFIX.sub("", name).removeprefix("nvidia-").replace("-", "_")
-    return (f"nvidia/{part}",) if _CUDA_SUFFIX.search(name) else ("nvidia/cu13",)
+    found = (path for folder in folders for path in _files(ground, folder))
+    return tuple(path for path in sorted(found) if _is_left(ground, path, claimed))
 
 
-def unclaimed(packages: Path, folders: Iterable[str]) -> tuple[str, ...]:
-    """Return the files below `folders` that no RECORD names, as relative paths; compiled files go with their source."""
-    claimed = claimed_files(packages)
-    return tuple(path for folder in folders for path in _files(packages, folder) if not _is_claimed(path, claimed))
+def remove(ground: Ground, folders: Iterable[str], paths: Iterable[str], claimed: Claims) -> int:
+    """Remove what `unclaimed` finds, and those of `paths` that nobody claims; return how many.
 
-
-def is_within(packages: Path, path: str) -> bool:
-    """Whether a recorded path stays in the folder of packages: relative, no `..`, through no link that leads out."""
-    parts = Path(path).parts
-    if not parts or Path(path).is_absolute() or ".." in parts:
-        return False
-    return (packages / path).parent.resolve().is_relative_to(packages.resolve())
-
-
-def claimed_files(packages: Path) -> frozenset[str]:
-    """Return every path that a RECORD in `packages` names."""
-    found: set[str] = set()
-    for info in packages.glob("*.dist-info"):
-        found.update(recorded_files(info))
-    return frozenset(found)
-
-
-def remove_unclaimed(packages: Path, folders: Iterable[str], paths: Collection[str] = ()) -> int:
-    """Remove the unclaimed files below `folders` and those of `paths`, then folders left empty; return how many.
-
-    A damaged or hostile RECORD may have named anything in `paths`: what leaves the folder of packages is not touched.
+    `paths` are files that a change of ours has recorded before. What is not a file or a link stays.
     """
-    claimed = claimed_files(packages)
-    known = [path for path in paths if is_within(packages, path)]
-    going = {path for path in known if not _is_claimed(path, claimed) and os.path.lexists(packages / path)}
-    going.update(unclaimed(packages, folders))
-    for path in sorted(going):
-        with contextlib.suppress(IsADirectoryError, FileNotFoundError):
-            (packages / path).unlink()
-    for top in sorted({Path(path).parts[0] for path in {*going, *folders}}):
-        remove_empty_folders(packages / top)
-    return len(going)
+    going = {path for path in paths if _is_file(ground, path) and not claimed.hold(ground.place(path) or "")}
+    going.update(unclaimed(ground, folders, claimed))
+    return remove_files(ground, [place for path in sorted(going) if (place := ground.place(path))])
 
 
-def remove_metadata(packages: Path, touched: Sequence[Held]) -> None:
-    """Remove dist-info folders that the installer left, those without a RECORD for example."""
-    for found in touched:
-        if found.folder is not None and found.folder.parent == packages:
-            shutil.rmtree(found.folder, ignore_errors=True)
-
-
-def remove_empty_folders(top: Path) -> None:
-    """Remove `top` and the folders below it as far as they hold no file; a folder of compiled files alone is empty."""
-    if top.is_symlink():
-        return  # what it leads to is somebody else's
-    for folder, _, _ in os.walk(top, topdown=False):
-        path = Path(folder)
-        if path.name == "__pycache__":
-            for compiled in path.glob("*.pyc"):
-                source = _source_of(compiled.name)
-                if source is not None and not (path.parent / source).exists():
-                    compiled.unlink()
-        with contextlib.suppress(OSError):
-            path.rmdir()
-
-
-def keep(packages: Path, paths: Iterable[str], folder: Path) -> None:
-    """Keep a copy of each file below `folder`, as a hard link where the disk allows one."""
-    for path in paths:
-        source, copy = packages / path, folder / path
-        if not is_within(packages, path) or not source.is_file():
-            continue
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            copy.unlink()
-        try:
-            os.link(source, copy)
-        except OSError:
-            shutil.copy2(source, copy)
-
-
-def put_back(packages: Path, folder: Path) -> int:
-    """Put back every kept file that is gone and still belongs to a distribution; return how many."""
-    if not folder.is_dir():
-        return 0
-    claimed = claimed_files(packages)
+def remove_files(ground: Ground, places: Iterable[str]) -> int:
+    """Remove files of an environment with what was compiled from them, then folders left empty; return how many."""
     count = 0
-    for path in _files(folder, "."):
-        target = packages / path
-        if target.exists() or path not in claimed:
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.imprint-tmp")
-        shutil.copy2(folder / path, temporary)
-        temporary.replace(target)
-        count += 1
+    parents: set[Path] = set()
+    for place in places:
+        path = Path(place)
+        within = ground.scripts if ground.is_script(place) else ground.packages
+        for compiled in claims.compiled_of(place):
+            touch.remove_file(compiled, within=within)
+        count += touch.remove_file(path, within=within)
+        if within is ground.packages:
+            parents.add(path.parent)
+    remove_empty_folders(ground, parents)
     return count
 
 
-def _files(packages: Path, folder: str) -> Iterator[str]:
-    if not (packages / folder).resolve().is_relative_to(packages.resolve()):
+def remove_empty_folders(ground: Ground, folders: Iterable[Path]) -> None:
+    """Remove folders that are empty now, and those above them as far as they are, but never the folder of packages."""
+    top = Path(os.path.realpath(ground.packages))
+    for folder in sorted(folders, key=lambda path: -len(path.parts)):
+        current = folder
+        while current != top and top in current.parents:
+            touch.remove_empty(current / "__pycache__", within=top)
+            if not touch.remove_empty(current, within=top):
+                break
+            current = current.parent
+
+
+def _is_left(ground: Ground, path: str, claimed: Claims) -> bool:
+    place = ground.place(path)
+    return (
+        place is not None
+        and _BROUGHT.fullmatch(Path(path).name) is not None
+        and _is_file(ground, path)
+        and not claimed.hold(place)
+    )
+
+
+def _is_file(ground: Ground, path: str) -> bool:
+    place = ground.place(path)
+    if place is None or not ground.is_package_file(place):
+        return False
+    return os.path.isfile(place) or os.path.islink(place)  # noqa: PTH113, PTH114 - thousands of them
+
+
+def _files(ground: Ground, folder: str) -> Iterator[str]:
+    top = ground.packages / folder
+    place = ground.place(folder)
+    if place is None or not ground.is_package_file(place) or top.is_symlink():
         return
-    for found, _, names in os.walk(packages / folder):
-        relative = Path(found).relative_to(packages)
+    for found, _, names in os.walk(top):
+        relative = Path(found).relative_to(ground.packages)
         for name in names:
             yield (relative / name).as_posix()
-
-
-def _is_claimed(path: str, claimed: Collection[str]) -> bool:
-    if path in claimed:
-        return True
-    parts = Path(path)
-    if parts.suffix != ".pyc" or parts.parent.name != "__pycache__":
-        return False
-    source = _source_of(parts.name)
-    return source is not None and (parts.parent.parent / source).as_posix() in claimed
-
-
-def _source_of(compiled: str) -> str | None:
-    found = _COMPILED.fullmatch(compiled)
-    return f"{found['stem']}.py" if found else None

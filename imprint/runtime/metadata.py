@@ -6,12 +6,13 @@ imported or changed.
 
 from __future__ import annotations
 
-import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imprint.runtime.inventory import Distribution, Inventory, is_build, normalize
+from imprint.runtime.inventory import Distribution, Inventory, is_build, is_runtime
+from imprint.runtime.records import is_name, normalize, read_rows, read_text
 
 VENDOR_PREFIX = "nvidia-"
 
@@ -22,7 +23,9 @@ class Held:
 
     `name` is normalized; `version` is None when unreadable; `requires` are its Requires-Dist lines and `extras` the
     extras it offers; `files` maps recorded paths, relative to the folder of packages, to their recorded hash ("" for
-    none); `size` is the sum of the recorded sizes in bytes; `problems` are the kinds of `inventory.Problem`.
+    none); `size` is the sum of the recorded sizes in bytes; `problems` are the kinds of `inventory.Problem`; `folder`
+    is its dist-info. `origin` is `wheel` for what Imprint may replace, else why not: `egg` (no wheel installed it),
+    `link` (its dist-info is one) or `editable` (it is a checkout). `tops` are the modules it says it consists of.
     """
 
     name: str
@@ -33,10 +36,14 @@ class Held:
     size: int = 0
     problems: tuple[str, ...] = ()
     folder: Path | None = None
+    origin: str = "wheel"
+    tops: tuple[str, ...] = ()
 
     @property
     def is_build(self) -> bool:
         """Whether it is a build of ONNX Runtime: named like one and, where that shows, owner of `onnxruntime/`."""
+        if self.origin == "egg" and self.tops:
+            return "onnxruntime" in self.tops and is_runtime(self.name)
         return is_build(self.name, self.files)
 
     @property
@@ -69,12 +76,8 @@ def recorded_files(info: Path) -> dict[str, str]:
 
     Compiled files are left out: whoever removes a module removes those.
     """
-    try:
-        with (info / "RECORD").open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.reader(file) if row and row[0] and not row[0].endswith(".pyc")]
-    except (OSError, ValueError, csv.Error):
-        return {}
-    return {row[0]: row[1] if len(row) > 1 else "" for row in rows}
+    rows = read_rows(info) or ()
+    return {row[0]: row[1] if len(row) > 1 else "" for row in rows if not row[0].endswith(".pyc")}
 
 
 def parse_headers(text: str) -> dict[str, list[str]]:
@@ -90,7 +93,7 @@ def parse_headers(text: str) -> dict[str, list[str]]:
 
 
 def _held(distribution: Distribution) -> Held:
-    headers = parse_headers(_text(distribution.folder / "METADATA"))
+    headers = parse_headers(_read(distribution.folder / "METADATA"))
     return Held(
         name=distribution.name,
         version=distribution.version,
@@ -100,14 +103,35 @@ def _held(distribution: Distribution) -> Held:
         size=distribution.size,
         problems=tuple(sorted({problem.kind for problem in distribution.problems})),
         folder=distribution.folder,
+        origin=_origin(distribution.folder),
+        tops=tuple((_read(distribution.folder / "top_level.txt")).split()),
     )
 
 
+def _origin(info: Path) -> str:
+    if info.is_symlink():
+        return "link"
+    direct = _read(info / "direct_url.json")
+    try:
+        editable = json.loads(direct)["dir_info"]["editable"] is True if direct else False
+    except (ValueError, KeyError, TypeError, RecursionError):
+        editable = False
+    return "editable" if editable else "wheel"
+
+
 def _egg(path: Path) -> Held:
-    headers = parse_headers(_text(path / "PKG-INFO" if path.is_dir() else path))
-    name = headers.get("name", [path.stem.partition("-")[0]])[0]
-    requires = headers.get("requires-dist") or _before_sections(_text(path / "requires.txt"))
-    return Held(normalize(name), next(iter(headers.get("version", [])), None), tuple(requires))
+    headers = parse_headers(_read(path / "PKG-INFO" if path.is_dir() else path))
+    name = headers.get("name", [""])[0]
+    name = name if is_name(name) else path.stem.partition("-")[0]
+    requires = headers.get("requires-dist") or _before_sections(_read(path / "requires.txt"))
+    return Held(
+        normalize(name),
+        next(iter(headers.get("version", [])), None),
+        tuple(requires),
+        folder=path,
+        origin="egg",
+        tops=tuple(_read(path / "top_level.txt").split()),
+    )
 
 
 def _before_sections(text: str) -> Sequence[str]:
@@ -120,8 +144,5 @@ def _before_sections(text: str) -> Sequence[str]:
     return lines
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", errors="replace")
-    except OSError:
-        return ""
+def _read(path: Path) -> str:
+    return read_text(path) or ""

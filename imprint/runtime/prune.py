@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from imprint import touch
 from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
@@ -42,7 +42,7 @@ def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
     """
     space.remove_trials(home.cache, home.runtimes)
     folders = _unneeded(home, pointer)
-    _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()))
+    _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()), home.runtimes)
 
 
 def is_due(home: Home, pointer: Pointer | None) -> bool:
@@ -68,7 +68,7 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
         deferred.write(home, Waiting((), unused))
     reached("prune-noted")
-    removed, left = _remove(going)
+    removed, left = _remove(going, home.runtimes)
     reached("prune-removed")
     unused -= _used(home)
     waiting = _clean(uv, unused)
@@ -86,7 +86,8 @@ def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
     """
     if own.parent != home.tool:
         return ()
-    removed, _ = _remove(sorted(folder for folder in home.tool.glob("env-*") if folder != own))
+    others = (folder for folder in home.tool.glob("env-*") if folder != own)
+    removed, _ = _remove(sorted(folder for folder in others if folder.is_dir() and not folder.is_symlink()), home.tool)
     return removed
 
 
@@ -108,7 +109,7 @@ def _is_small(home: Home, pointer: Pointer) -> bool:
     return space.added_by(target.generation_folder(home, pointer.previous), (current,)) < generations.KEEP_BELOW
 
 
-def _remove(candidates: Iterable[Path]) -> tuple[tuple[str, ...], tuple[Deferred, ...]]:
+def _remove(candidates: Iterable[Path], within: Path) -> tuple[tuple[str, ...], tuple[Deferred, ...]]:
     removed: list[str] = []
     left: list[Deferred] = []
     for folder in candidates:
@@ -118,8 +119,8 @@ def _remove(candidates: Iterable[Path]) -> tuple[tuple[str, ...], tuple[Deferred
             continue
         # Without its manifest a half-removed folder is seen as unfinished, not as a generation to return to.
         with contextlib.suppress(OSError):
-            (folder / "manifest.json").unlink()
-        shutil.rmtree(folder, ignore_errors=True)
+            touch.remove_file(folder / "manifest.json", within=within)
+        touch.remove_tree(folder, within=within)
         removed.append(folder.name)
     return tuple(removed), tuple(left)
 

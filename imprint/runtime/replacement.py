@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement
 
 from imprint.errors import ImprintError
+from imprint.runtime.claims import folders_of
 from imprint.runtime.inventory import RuntimePackage, is_runtime, normalize
-from imprint.runtime.leftovers import folders_of
 from imprint.runtime.metadata import Held, is_vendor
 from imprint.runtime.pins import Pin, runtime_pin
 from imprint.runtime.unused import (
@@ -84,17 +84,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The decision. `uninstall` holds names, `install` entries of the lock; `changes` is what a person is told.
-
-    `shared` are files of the owner's distributions that uninstalling would take along: they are put back.
-    """
+    """The decision. `uninstall` holds names, `install` entries of the lock; `changes` is what a person is told."""
 
     install: tuple[Pin, ...]
     uninstall: tuple[str, ...]
     changes: tuple[Change, ...]
     requirers: tuple[Requirer, ...]
     stays: tuple[Stays, ...]
-    shared: tuple[str, ...]
     freed: int
 
     @property
@@ -113,8 +109,8 @@ def decide_replacement(
     """Return what has to change so that the environment holds exactly the planned build.
 
     `package` is what the files in `onnxruntime` say they are. Raises ImprintError, code `shared-out-of-range`, when
-    something shared would have to change, and `shared-files` when a planned library and one that has to stay are two
-    versions of the same files.
+    something shared would have to change, `shared-files` when a planned library and one that has to stay are two
+    versions of the same files, and `not-from-a-wheel` when something would have to go that no wheel installed.
     """
     planned = frozenset(pin.name for pin in wanted.pins)
     unused = find_unused(held, planned, known, environment)
@@ -135,13 +131,13 @@ def decide_replacement(
     refuse_out_of_range(wanted.requires, held, install, build, environment)
     _add_damaged_survivors(wanted, groups, leaving, install)
     uninstall = sorted({*leaving, *(name for name in install if name in groups)})
+    _refuse_foreign(groups, uninstall)
     return Replacement(
         install=tuple(pin for pin in wanted.pins if pin.name in install),
         uninstall=tuple(uninstall),
         changes=_changes(wanted, install, {found.name: found.reason for found in unused}, groups),
         requirers=tuple(_requirers(held, leaving, wanted, environment)),
         stays=tuple(stays),
-        shared=_shared_files(groups, {*uninstall, *install}),
         freed=sum(found.size for name in uninstall for found in groups[name]),
     )
 
@@ -236,6 +232,26 @@ def _holders(needs: Iterable[Need]) -> str:
     return ", ".join(sorted({need.holder for need in needs}))
 
 
+_ORIGINS = {
+    "egg": "was not installed from a wheel, so nothing tells which files are its own",
+    "link": "has metadata that is a link",
+    "editable": "is installed in editable mode, from a checkout",
+}
+
+
+def _refuse_foreign(groups: Mapping[str, Sequence[Held]], names: Iterable[str]) -> None:
+    """Raise ImprintError when something that has to go was not put there by an installer of wheels."""
+    for name in names:
+        for found in groups.get(name, ()):
+            if found.origin != "wheel":
+                where = f" (`{found.folder}`)" if found.folder is not None else ""
+                raise ImprintError(
+                    f"`{name}`{where} has to be replaced, and it {_ORIGINS[found.origin]}",
+                    hint=f"uninstall `{name}` there yourself, then run this again; or use another environment",
+                    code="not-from-a-wheel",
+                )
+
+
 def _refuse_same_library(groups: Mapping[str, Sequence[Held]], wanted: Wanted, leaving: Collection[str]) -> None:
     """Raise ImprintError when a library that stays is the planned one for another CUDA: they are the same files."""
     planned = {_CUDA_SUFFIX.sub("", pin.name): pin for pin in wanted.pins if is_vendor(pin.name)}
@@ -293,12 +309,6 @@ def _add_damaged_survivors(
 def _own_files(found: Held) -> Iterable[str]:
     """Return recorded files with a content: empty `__init__.py` files of a common folder are put back, not fetched."""
     return (path for path in found.files if not path.endswith("__init__.py"))
-
-
-def _shared_files(groups: Mapping[str, Sequence[Held]], touched: Collection[str]) -> tuple[str, ...]:
-    going = {path for name in touched for found in groups.get(name, ()) for path in found.files}
-    staying = {path for name, group in groups.items() if name not in touched for found in group for path in found.files}
-    return tuple(sorted(going & staying))
 
 
 def _changes(

@@ -146,6 +146,8 @@ def _candidates(
     for found in _first(held).values():
         if found.name in planned or (found.name in stays and not found.is_build):
             continue
+        if found.origin != "wheel" and not found.is_build:
+            continue
         ours = found.version is not None and known.receipt.get(found.name) == found.version
         if found.is_build:
             reasons[found.name] = "another build of ONNX Runtime, over the same folder"

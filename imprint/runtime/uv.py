@@ -20,6 +20,7 @@ from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
+from imprint.runtime.records import is_name
 from imprint.runtime.watch import Watch, run_installer
 
 OLDEST = (0, 11)
@@ -87,20 +88,24 @@ class Uv:
         *,
         python: Path,
         folder: Path | None = None,
-        reinstall: bool = False,
+        prefix: Path | None = None,
         needed: int | None = None,
         on_bytes: Callable[[int], None] | None = None,
     ) -> bool:
         """Install exactly what `locks` pin into the environment of `python`, or into `folder` when one is given.
 
+        With `prefix` the files are laid out below that folder as in the environment of `python`, whose scripts they
+        are, and share nothing with the cache.
         What the cache already holds is taken from there without asking the network. `needed` (bytes) is what a
         download takes at most; it is checked against the free space before one begins. `on_bytes` is told now and
         then how much the cache has grown. Returns whether anything had to be fetched. Raises NetworkError,
         IntegrityError, NoSpaceError or ImprintError.
         """
         places = ["--target", os.fspath(folder)] if folder is not None else []
+        if prefix is not None:
+            places = ["--prefix", os.fspath(prefix), "--link-mode", "copy"]
         try:
-            self._run(install_arguments(locks, python, replace_offline(self.sources), reinstall=reinstall) + places)
+            self._run(install_arguments(locks, python, replace_offline(self.sources)) + places)
         except (NetworkError, IntegrityError):
             if self.sources.offline:
                 raise
@@ -108,9 +113,9 @@ class Uv:
             return False
         if needed is not None:
             space.require(needed, self.home.root)
-        place = folder if folder is not None else python.parent.parent
+        place = folder or prefix or python.parent.parent
         watch = Watch((self.home.cache, place), _names_in(locks), needed, on_bytes)
-        self._run(install_arguments(locks, python, self.sources, reinstall=reinstall) + places, needed, watch)
+        self._run(install_arguments(locks, python, self.sources) + places, needed, watch)
         return True
 
     def resolve(self, lock: Path, spot: Spot, output: Path) -> None:
@@ -126,8 +131,12 @@ class Uv:
         self._run([*arguments, *(["--offline"] if self.sources.offline else [])], macos=spot.macos)
 
     def clean(self, names: Sequence[str]) -> None:
-        """Remove packages from our cache. Raises BusyError when another uv works with it for long."""
-        self._run(["cache", "clean", *names], lock_seconds=_CLEAN_SECONDS)
+        """Remove packages from our cache. Raises BusyError when another uv works with it for long.
+
+        What is no name of a distribution is left out: uv would take it for an option.
+        """
+        if named := [name for name in names if is_name(name)]:
+            self._run(["cache", "clean", "--", *named], lock_seconds=_CLEAN_SECONDS)
 
     def prune(self) -> None:
         """Remove from our cache what nothing can reach any more, such as the rests of killed downloads."""
@@ -200,15 +209,13 @@ def venv_arguments(prefix: Path, python: Path) -> list[str]:
     return ["venv", "--quiet", "--offline", "--no-project", "--python", os.fspath(python), os.fspath(prefix)]
 
 
-def install_arguments(locks: Sequence[Path], python: Path, sources: Sources, *, reinstall: bool = False) -> list[str]:
+def install_arguments(locks: Sequence[Path], python: Path, sources: Sources) -> list[str]:
     """Return uv's arguments to install hashed locks: exactly what they pin, from wheels, with every hash checked."""
     arguments = ["pip", "install", "--python", os.fspath(python), "--require-hashes", "--only-binary", ":all:"]
     # A lock is complete, so asking for dependencies could only bring in what it does not pin.
     arguments.append("--no-deps")
     for lock in locks:
         arguments += ["--requirements", os.fspath(lock)]
-    if reinstall:
-        arguments.append("--reinstall")
     if sources.find_links is not None:
         arguments += ["--find-links", os.fspath(sources.find_links)]
     if sources.offline:

@@ -14,7 +14,7 @@ import pytest
 
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.planning.model import Plan
-from imprint.runtime import checkpoint, inplace, journal
+from imprint.runtime import checkpoint, inplace, journal, occupancy
 from support.foreign import BASE, BUILDS, CUDA12, CUDA13, NVIDIA, OWNERS, Foreign, Wheels, make_wheels, reference
 
 CPU, GPU = "onnxruntime==1.31.1", "onnxruntime-gpu==1.31.1"
@@ -292,13 +292,20 @@ def test_repair_replaces_a_file_of_the_right_size(foreign: Foreign) -> None:
     assert_exactly(foreign, "cuda13")
 
 
-def test_a_cache_that_was_damaged_through_a_link_is_mended(foreign: Foreign) -> None:
+def test_nothing_in_the_environment_shares_its_content_with_what_is_ours(foreign: Foreign) -> None:
+    foreign.create(*BASE, "onnxruntime==1.26.0")
+    foreign.setup("cuda13")
+    ours = {path.stat().st_ino for path in foreign.home.root.rglob("*") if path.is_file()}
+    assert ours
+    assert not {path.stat().st_ino for path in foreign.prefix.rglob("*") if path.is_file()} & ours
+
+
+def test_a_damaged_cache_is_mended(foreign: Foreign) -> None:
     foreign.create(*BASE)
     foreign.setup("cpu")
-    library = foreign.packages / "onnxruntime/capi/libonnxruntime.so.1.31.1"
-    if library.stat().st_nlink < 2:
-        pytest.skip("this disk has no hard links")
-    os.truncate(library, 10)
+    for library in foreign.home.cache.rglob("libonnxruntime.so.1.31.1"):
+        os.truncate(library, 10)
+    os.truncate(foreign.packages / "onnxruntime/capi/libonnxruntime.so.1.31.1", 10)
     foreign.setup("cpu")
     assert_exactly(foreign, "cpu")
     assert any("damaged onnxruntime" in event.message for event in foreign.events)
@@ -372,13 +379,12 @@ def test_a_read_only_tree_is_refused(foreign: Foreign, monkeypatch: pytest.Monke
     assert str(deep) in caught.value.message
 
 
-def test_another_installer_in_the_environment_is_waited_for(foreign: Foreign) -> None:
+def test_another_run_in_the_environment_is_waited_for(foreign: Foreign) -> None:
     foreign.create(*BASE)
     prepared = foreign.prepare("cpu")
-    store = journal.store_of(foreign.home, foreign.prefix)
-    with journal.hold(store), pytest.raises(BusyError), journal.hold(store, 0.1):
-        pass
-    assert prepared.pending
+    with occupancy.hold(foreign.prefix), pytest.raises(BusyError):
+        inplace.apply(prepared, foreign.uv, foreign.events.append, wait_seconds=0.1)
+    assert foreign.prepare("cpu").pending
 
 
 @pytest.mark.parametrize("point", [point for point in inplace.POINTS if point != "inplace-finished"])
@@ -401,10 +407,9 @@ def test_an_error_at_any_point_is_finished_by_the_next_run(
     foreign.setup("cpu")
     assert_exactly(foreign, "cpu")
     assert not inplace.is_interrupted(foreign.home, foreign.prefix)
-    assert sorted(path.name for path in journal.store_of(foreign.home, foreign.prefix).folder.iterdir()) == [
-        "lock",
-        "receipt.json",
-    ]
+    left = journal.store_of(foreign.home, foreign.prefix).folder.iterdir()
+    assert [path.name for path in left] == ["receipt.json"]
+    assert not list(foreign.prefix.glob(".imprint*"))
 
 
 def test_records_of_an_earlier_environment_at_the_same_path_do_not_count(foreign: Foreign) -> None:

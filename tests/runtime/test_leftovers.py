@@ -1,4 +1,4 @@
-"""What a RECORD names outside its environment is never touched, whatever it says."""
+"""What no RECORD names is removed only where it is the rest of a build, and never outside the environment."""
 
 from __future__ import annotations
 
@@ -6,41 +6,63 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime.leftovers import is_within, keep, remove_unclaimed
+from imprint.runtime import leftovers
+from imprint.runtime.claims import Claims, Ground
+
+NOBODY = Claims(frozenset())
 
 
 @pytest.fixture
-def packages(tmp_path: Path) -> Path:
-    """Return a folder of packages with one leftover, beside things that are somebody else's."""
+def ground(tmp_path: Path) -> Ground:
+    """Return an environment with one leftover, beside things that are somebody else's."""
     folder = tmp_path / "env" / "lib" / "python3.11" / "site-packages"
     (folder / "onnxruntime").mkdir(parents=True)
     (folder / "onnxruntime" / "left.py").touch()
     (tmp_path / "else" / "empty").mkdir(parents=True)
     (tmp_path / "else" / "file").touch()
     (tmp_path / "env" / "empty").mkdir()
-    return folder
+    (tmp_path / "env" / "bin").mkdir()
+    return Ground(folder, tmp_path / "env" / "bin")
 
 
-def test_only_what_lies_in_the_folder_of_packages_is_removed(packages: Path, tmp_path: Path) -> None:
+def test_only_what_lies_in_the_folder_of_packages_is_removed(ground: Ground, tmp_path: Path) -> None:
     """Absolute paths, `..` and links that lead out are left alone, and so are empty folders there."""
-    (packages / "link").symlink_to(tmp_path / "else")
+    (ground.packages / "link").symlink_to(tmp_path / "else")
+    (ground.packages / "empty").mkdir()
     outside = tmp_path / "else" / "file"
-    named = [str(outside), "../../../../else/file", "../../../empty", "link/file", "/", "..", "onnxruntime/left.py"]
-    assert remove_unclaimed(packages, ["onnxruntime", "link"], named) == 1
+    named = [str(outside), "../../../../else/file", "../../../empty", "link/file", "/", "..", "empty", "a\0b"]
+    assert leftovers.remove(ground, ["onnxruntime", "link", "..", "."], [*named, "onnxruntime/left.py"], NOBODY) == 1
     assert outside.exists()
     assert (tmp_path / "else" / "empty").is_dir()
     assert (tmp_path / "env" / "empty").is_dir()
-    assert not (packages / "onnxruntime").exists()
+    assert (ground.packages / "empty").is_dir()
+    assert not (ground.packages / "onnxruntime").exists()
 
 
-def test_nothing_outside_is_kept_as_a_copy(packages: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "else" / "file"
-    outside.write_text("owned")
-    keep(packages, [str(outside), "../../../../else/file", "onnxruntime/left.py"], tmp_path / "kept")
-    assert outside.read_text() == "owned"
-    assert [path.name for path in (tmp_path / "kept").rglob("*") if path.is_file()] == ["left.py"]
+def test_what_no_wheel_brings_stays(ground: Ground) -> None:
+    for name in ("notes.txt", "data.csv", "Makefile"):
+        (ground.packages / "onnxruntime" / name).touch()
+    assert leftovers.unclaimed(ground, ["onnxruntime"], NOBODY) == ("onnxruntime/left.py",)
+    leftovers.remove(ground, ["onnxruntime"], [], NOBODY)
+    assert sorted(path.name for path in (ground.packages / "onnxruntime").iterdir()) == [
+        "Makefile",
+        "data.csv",
+        "notes.txt",
+    ]
 
 
-@pytest.mark.parametrize("path", ["", ".", "..", "/", "/etc/hosts", "../x", "a/../../x"])
-def test_a_path_that_leaves_is_not_within(packages: Path, path: str) -> None:
-    assert not is_within(packages, path)
+def test_a_claimed_file_stays_however_it_is_spelled(ground: Ground) -> None:
+    place = ground.place("./onnxruntime//x/../left.py")
+    assert place is not None
+    assert leftovers.remove(ground, ["onnxruntime"], ["onnxruntime/left.py"], Claims(frozenset({place}))) == 0
+
+
+def test_what_was_compiled_goes_with_its_source_and_no_other(ground: Ground) -> None:
+    cache = ground.packages / "onnxruntime" / "__pycache__"
+    cache.mkdir()
+    for name in ("left.cpython-311.pyc", "left.cpython-311.opt-1.pyc", "theirs.cpython-311.pyc"):
+        (cache / name).touch()
+    place = ground.place("onnxruntime/left.py")
+    assert place is not None
+    leftovers.remove_files(ground, [place])
+    assert [path.name for path in cache.iterdir()] == ["theirs.cpython-311.pyc"]

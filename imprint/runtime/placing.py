@@ -1,0 +1,279 @@
+"""Decides what taking distributions out of an environment and putting staged ones in would touch, and does it.
+
+Everything is judged before anything is done: a file that would be written through a link, outside, or over one that
+nobody claims is a refusal that names it. Then files are renamed into their places from the same disk, so that the
+moment in which an environment holds neither the old build nor the new one is as short as renaming takes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imprint import touch
+from imprint.errors import ImprintError, IntegrityError, NotOursError
+from imprint.runtime import claims, leftovers
+from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped
+from imprint.runtime.metadata import Held
+from imprint.runtime.records import hash_is
+
+INSTALLER = "INSTALLER"
+"""The file of a dist-info that installers write last; without it the installation is known to be unfinished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A staged distribution: where each of its files is now, by the place it goes to; INSTALLER apart, it comes last.
+
+    Files that somebody who stays has already, with the same content, are not among them.
+    """
+
+    name: str
+    is_build: bool
+    files: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    last: Mapping[str, Path] = field(default_factory=dict, repr=False)
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Every place that it takes."""
+        return frozenset({*self.files, *self.last})
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """An installed distribution that leaves: its own files, and its dist-info."""
+
+    name: str
+    is_build: bool
+    files: tuple[str, ...]
+    info: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is done to an environment, judged. `skipped` are rows of leaving distributions that are not their own."""
+
+    ground: Ground
+    coming: tuple[Coming, ...]
+    going: tuple[Going, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file in the folder of packages that comes or goes, metadata aside, relative to it."""
+        places = {place for found in self.going for place in found.files}
+        places.update(place for found in self.coming for place in found.places)
+        inside = (self.ground.relative(place) for place in places if self.ground.is_package_file(place))
+        return tuple(sorted(path for path in inside if ".dist-info/" not in path))
+
+
+def judge(
+    ground: Ground,
+    held: Sequence[Held],
+    uninstall: Iterable[str],
+    staged: Sequence[tuple[Held, Path]],
+    *,
+    left: Iterable[str] = (),
+) -> Change:
+    """Return what uninstalling by name and putting in what is `staged` amounts to.
+
+    `staged` are distributions with the folder of packages that each lies in; `left` are paths that an interrupted
+    run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when something would be written that
+    is somebody else's.
+    """
+    names = {*uninstall, *(found.name for found, _ in staged)}
+    leaving, staying = claims.by_name(held, names)
+    theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
+    skipped: list[Skipped] = []
+    going = []
+    for found in leaving:
+        own, not_own = claims.own_files(found, theirs, ground)
+        skipped += not_own
+        if found.folder is not None:
+            going.append(Going(found.name, found.is_build, own, found.folder))
+    # With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
+    folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
+    if any(found.is_build for found in held):
+        folders.add(claims.RUNTIME_FOLDER)
+    rests = {*leftovers.unclaimed(ground, folders, Claims(frozenset())), *left}
+    replaceable = {
+        *(place for found in going for place in found.files),
+        *(place for place in map(ground.place, rests) if place is not None),
+    }
+    judged = _Judge(ground, staying, theirs, ours, frozenset(replaceable))
+    coming = tuple(judged.coming(found, packages) for found, packages in staged)
+    return Change(ground, coming, tuple(going), tuple(skipped))
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Everything that the destinations of staged files are judged by."""
+
+    ground: Ground
+    staying: Sequence[Held]
+    theirs: Claims
+    ours: Claims
+    replaceable: frozenset[str]
+    taken: set[str] = field(default_factory=set)
+
+    def coming(self, found: Held, packages: Path) -> Coming:
+        files: dict[str, Path] = {}
+        last: dict[str, Path] = {}
+        for recorded, digest in found.files.items():
+            source = Path(os.path.normpath(packages / recorded))
+            place = self.ground.place(os.path.normpath(recorded))
+            if place is None or not stat.S_ISREG(_mode_of(source)):
+                raise IntegrityError(f"`{found.name}` {found.version} is not what the lock names: `{recorded}`")
+            self._require_free_way(found, recorded, place)
+            # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
+            if place not in self.taken and self._is_free(found, place, digest):
+                (last if source.name == INSTALLER else files)[place] = source
+                self.taken.add(place)
+        self._require_free_folders(found)
+        return Coming(found.name, found.is_build, files, last)
+
+    def _require_free_way(self, found: Held, recorded: str, place: str) -> None:
+        """Refuse a destination outside, or one that a link is on the way to."""
+        inside = self.ground.is_package_file(place)
+        if not inside and not self.ground.is_script(place):
+            top = self.ground.packages / Path(recorded).parts[0]
+            if top.is_symlink():
+                raise _through(found, top)
+            raise NotOursError(
+                f"installing `{found.name}` would write `{place}`, which lies outside the environment",
+                hint="use another environment for Imprint",
+            )
+        if not inside:
+            return
+        folder = self.ground.packages
+        for part in Path(os.path.normpath(recorded)).parts[:-1]:
+            folder = folder / part
+            mode = _mode_of(folder)
+            if stat.S_ISLNK(mode):
+                raise _through(found, folder)
+            if mode and not stat.S_ISDIR(mode):
+                raise _unclaimed(found, folder)
+
+    def _is_free(self, found: Held, place: str, digest: str) -> bool:
+        """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
+        mode = _mode_of(Path(place))
+        if not mode:
+            return True
+        if stat.S_ISDIR(mode):
+            raise _unclaimed(found, Path(place))
+        if self.theirs.hold(place):
+            if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
+                return False
+            raise _shared(found, self.ground.relative(place), self._holder(place))
+        if place in self.replaceable or self._is_own_metadata(found, place):
+            return True
+        if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
+            return True
+        raise _unclaimed(found, Path(place))
+
+    def _is_own_metadata(self, found: Held, place: str) -> bool:
+        folder = self.ground.place(found.folder.name) if found.folder is not None else None
+        return folder is not None and folder in self.ours.folders and place.startswith(folder + os.sep)
+
+    def _holder(self, place: str) -> str:
+        for found in self.staying:
+            if claims.claims_of((found,), self.ground).hold(place):
+                return f"`{found.name}` {found.version or ''}".strip()
+        return "a package"
+
+    def _require_free_folders(self, found: Held) -> None:
+        """Refuse to put a package into a folder of that name which is full of files that nobody claims."""
+        for top in sorted(found.package_folders - NAMESPACES):
+            folder = self.ground.packages / top
+            if not folder.is_dir() or (top == claims.RUNTIME_FOLDER and self._has_rests(folder)):
+                continue
+            first = None
+            for path in sorted(folder.rglob("*")):
+                if path.is_dir() and not path.is_symlink():
+                    continue
+                place = self.ground.place(path.relative_to(self.ground.packages).as_posix()) or ""
+                if self.theirs.hold(place) or self.ours.hold(place) or place in self.replaceable:
+                    first = None
+                    break
+                first = first or (path if path.suffix != ".pyc" else None)
+            if first is not None:
+                raise _unclaimed(found, first)
+
+    def _has_rests(self, folder: Path) -> bool:
+        place = self.ground.place(folder.name)
+        return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
+
+
+def _mode_of(path: Path) -> int:
+    """Return what kind of thing is at `path`, itself not followed; 0 for nothing."""
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+    except NotADirectoryError:
+        return 0
+
+
+def _through(found: Held, link: Path) -> NotOursError:
+    return NotOursError(
+        f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write there",
+        hint="remove the link, or use another environment for Imprint",
+    )
+
+
+def _unclaimed(found: Held, path: Path) -> NotOursError:
+    return NotOursError(
+        f"`{path}` belongs to no installed package, and installing `{found.name}` would overwrite it",
+        hint="move it away, or use another environment for Imprint",
+    )
+
+
+def _shared(found: Held, path: str, holder: str) -> ImprintError:
+    return ImprintError(
+        f"`{found.name}` {found.version} and {holder}, which has to stay, both contain `{path}`",
+        hint="use another environment for Imprint",
+        code="shared-files",
+    )
+
+
+def put_in(change: Change, coming: Coming, replaced: Iterable[Going], prefix: Path) -> None:
+    """Put one staged distribution in, in place of those it replaces; `prefix` is the environment.
+
+    Files of the same name are replaced in one step each. Whatever stops this, the metadata that is there then says
+    that the installation is unfinished.
+    """
+    replaced = tuple(replaced)
+    for found in replaced:
+        touch.remove_file(found.info / INSTALLER, within=change.ground.packages)
+    # The metadata first: from then on every file is claimed.
+    for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
+        _land(coming.files[place], Path(place), prefix)
+    for found in replaced:
+        take_out(change, found)
+    for place, source in coming.last.items():
+        _land(source, Path(place), prefix)
+
+
+def take_out(change: Change, found: Going) -> None:
+    """Remove a distribution's own files, then its metadata, except where something that came has taken their place."""
+    packages = change.ground.packages
+    taken = {place for coming in change.coming for place in coming.places}
+    info = change.ground.place(found.info.name) or ""
+    kept = {place for place in taken if place.startswith(info + os.sep)}
+    if not kept:
+        touch.remove_file(found.info / INSTALLER, within=packages)
+    leftovers.remove_files(change.ground, (place for place in found.files if place not in taken))
+    if not kept:
+        touch.remove_tree(found.info, within=packages)
+        return
+    for path in sorted(found.info.iterdir()):
+        if f"{info}{os.sep}{path.name}" not in kept and not path.is_dir():
+            touch.remove_file(path, within=packages)
+
+
+def _land(source: Path, place: Path, prefix: Path) -> None:
+    touch.make_folder(place.parent, within=prefix)
+    touch.move(source, place, within=prefix)
