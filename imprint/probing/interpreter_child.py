@@ -23,8 +23,9 @@ _ELF_MACHINES = {
 def describe() -> "dict[str, object]":
     """Return a dict of version, implementation, free_threaded, platform, machine, release, os_version, glibc, loader.
 
-    Besides `executable` and `base_prefix`, as `sys` has them. Unknown values are None. `machine` is the interpreter's own architecture, not the kernel's; `loader` is the ELF
-    interpreter the executable asks for, which tells musl from glibc.
+    Besides `executable` and `base_prefix`, as `sys` has them. Unknown values are None. `machine` is the interpreter's
+    own architecture, not the kernel's; `loader` is the ELF interpreter the executable asks for, which tells musl from
+    glibc.
     """
     version = "%d.%d.%d" % tuple(sys.version_info[:3])  # noqa: UP031 - see the module
     level = {"alpha": "a", "beta": "b", "candidate": "rc"}.get(sys.version_info[3])

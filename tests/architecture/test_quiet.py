@@ -26,7 +26,6 @@ STARTS_NOTHING_OF_A_TARGET = {
     "imprint/probing/foreign_systems.py": "programs of Windows and macOS",
     "imprint/runtime/uv.py": "uv",
     "imprint/runtime/watch.py": "uv",
-    "imprint/runtime/inplace_uv.py": "uv",
     "cmd/imprint_launch/building.py": "uv and pip in the tool environment, which never holds ONNX Runtime",
     "cmd/imprint_launch/surroundings.py": "the same",
 }

@@ -19,6 +19,8 @@ LINUX: Mapping[str, Any] = {
     "os_version": None,
     "glibc": "2.35",
     "loader": "/lib64/ld-linux-x86-64.so.2",
+    "executable": None,
+    "base_prefix": None,
 }
 """What the interpreter of an ordinary Linux machine says about itself."""
 
