@@ -7,18 +7,22 @@ cannot be told which part is the host (a password may hold `/` and `@`), not eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, unquote
 
 HIDDEN = "…"
 
 _STOP = r"\s`'\"<>{}|\\^"
-_ADDRESS = re.compile(rf"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>[^{_STOP}]*)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_ADDRESS = re.compile(rf"(?P<scheme>{_SCHEME.pattern})://(?P<rest>[^{_STOP}]*)")
 _LOGIN = re.compile(rf"[^{_STOP}()/]+:[^{_STOP}]*@[^{_STOP}]*")
 """A login before a host, without a scheme."""
 
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?\.?)(?P<port>:\d{1,5})?")
-_ENDS = ".,;:)]!?"
+_ENDS = ".,;:)!?"
+_VARIABLES = frozenset(
+    ("UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY")
+)
 _LONG = 8
 """Characters from which a part of a known address is taken out wherever it stands, also inside words."""
 
@@ -34,19 +38,24 @@ def hosts_only(text: str, known: Iterable[str | None] = ()) -> str:
     return _LOGIN.sub(HIDDEN, _ADDRESS.sub(lambda found: _host_of(found["scheme"], found["rest"]), text))
 
 
+def addresses_in(environ: Mapping[str, str]) -> list[str]:
+    """Return the addresses in use that an environment names: the index's and the proxies', which may hold logins."""
+    return [value for name, value in environ.items() if name.upper() in _VARIABLES and value]
+
+
 def host_of(address: str) -> str:
     """Return an address as it may be told: its scheme and host, or `…` where it is no address."""
-    found = _ADDRESS.fullmatch(address.strip())
-    return _host_of(found["scheme"], found["rest"]) if found is not None else HIDDEN
+    scheme, given, rest = address.strip().partition("://")
+    return _host_of(scheme, rest) if given and _SCHEME.fullmatch(scheme) else HIDDEN
 
 
 def _host_of(scheme: str, rest: str) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     after = rest[len(authority) :]
-    host = _HOST.fullmatch(authority.rpartition("@")[2].rstrip(_ENDS.replace("]", "")))
+    host = _HOST.fullmatch(authority.rpartition("@")[2].rstrip(_ENDS))
     # With an @ behind the first slash, what stands before that slash may be a login cut in two.
     told = host["host"] + (host["port"] or "") if host is not None and not re.search("@|%40", after) else HIDDEN
-    ending = rest[len(rest.rstrip(".,;:)!?")) :]
+    ending = rest[len(rest.rstrip(_ENDS)) :]
     return f"{scheme}://{told}{ending}"
 
 

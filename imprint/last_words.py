@@ -1,13 +1,15 @@
 """Picks the line that says why out of what a child, an exception or an installer wrote, and words how a child ended.
 
 Pure. The decisive line is seldom the first or the last: NumPy gives a page of advice, ONNX Runtime puts its own source
-files before it, a loader's message stands in the middle.
+files before it, a loader's message stands in the middle. Addresses are cut down to their hosts on the way.
 """
 
 from __future__ import annotations
 
 import re
 import signal
+
+from imprint.addresses import hosts_only
 
 LIMIT = 300
 """Characters of a line that are kept; of a longer one the beginning and, for it says more, the end."""
@@ -47,47 +49,53 @@ _RAISED = re.compile(
 )
 _ADVICE = re.compile(
     r"^(?:hint|help|note|warning|tip)s?:|^(?:IMPORTANT|NOTE|WARNING)\b|^https?://\S+$|^[*•-] |^\^|^~|^File \"|"
-    r"^Traceback|^During handling of|^The above exception|^Please |^If you |^We have |^Importing the numpy|"
-    r"^many reasons|^installed\.$|^and make sure|^(?:downgrade|versions of|some module may|to support)|^\W*$",
+    r"^Traceback|^During handling of|^The above exception|^Please |^[Tt]ry |^usage:|^If you |^We have |"
+    r"^Importing the numpy|^many reasons|^installed\.$|^and make sure|"
+    r"^(?:downgrade|versions of|some module may|to support)|^\W*$",
 )
 """What surrounds a reason and is none."""
 
 
 def decisive_line(text: str) -> str:
     """Return the one line of `text` that says why, without colours and places in source; empty when it says nothing."""
-    lines = [line for raw in _COLOUR.sub("", text).splitlines() if (line := _bare(raw))]
+    lines = [line for raw in hosts_only(_COLOUR.sub("", text)).splitlines() if (line := _bare(raw))]
     for sign in _SIGNS:
         if found := [line for line in lines if sign.search(line)]:
-            return _shortened(_told(found[-1]))
+            return shortened(_told(found[-1]))
     for line in reversed(lines):
         if original := _ORIGINAL.match(line):
-            return _shortened(original["why"])
+            return shortened(original["why"])
     raised = [line for line in lines if _RAISED.match(line)]
     saying = [line for line in lines if not _ADVICE.search(line)]
     chosen = [line for line in raised if ": " in line] or saying or raised or lines
-    return _shortened(chosen[-1]) if chosen else ""
+    return shortened(chosen[-1]) if chosen else ""
 
 
-def how_it_ended(returncode: int | None, *, windows: bool = False) -> str:
+def how_it_ended(returncode: int | None) -> str:
     """Return how a process ended, in words: `exit code 3`, `SIGSEGV (segmentation fault)`, `exit code 0xC0000005`."""
     if returncode is None:
         return "nobody could tell how it ended"
     if returncode >= 0:
-        return f"exit code 0x{returncode:08X}" if windows and returncode >= 0x80000000 else f"exit code {returncode}"
+        # Windows reports a crash as an NTSTATUS.
+        return f"exit code 0x{returncode:08X}" if returncode >= 0x80000000 else f"exit code {returncode}"
     try:
         found = signal.Signals(-returncode)
     except ValueError:
         return f"signal {-returncode}"
-    words = (signal.strsignal(found) or "").lower()
-    return f"{found.name} ({words})" if words else found.name
+    return f"{found.name} ({(signal.strsignal(found) or 'a signal').lower()})"
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal: `SIGSEGV`; `signal 77` for one that has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def why_it_ended(returncode: int | None, text: str) -> str:
-    """Return the decisive line, with the signal where one ended the process; how it ended when nothing was written."""
-    line, ending = decisive_line(text), how_it_ended(returncode)
-    if not line:
-        return f"{ending}, no output"
-    return f"{ending}: {line}" if returncode is not None and returncode < 0 else line
+    """Return how a process ended and the decisive line of what it wrote: `exit code 1: ImportError: …`."""
+    return f"{how_it_ended(returncode)}: {decisive_line(text) or 'no output'}"
 
 
 def _bare(raw: str) -> str:
@@ -116,5 +124,6 @@ def _told(line: str) -> str:
     return original["why"] if original else line
 
 
-def _shortened(line: str) -> str:
+def shortened(line: str) -> str:
+    """Return a line with its middle left out where it is longer than `LIMIT`."""
     return line if len(line) <= LIMIT else f"{line[:_HEAD]} … {line[-(LIMIT - _HEAD - 3) :]}"

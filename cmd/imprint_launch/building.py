@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from imprint import touch
+from imprint.addresses import addresses_in
 from imprint_launch.failure import Failure, classify, no_space, not_writable
 from imprint_launch.progress import Progress
 from imprint_launch.surroundings import check_home, clean_environment, suitable_uv
@@ -64,7 +65,8 @@ class Builder:
             self.progress.tick()
         if code := self.child.returncode:
             free = shutil.disk_usage(self.stage.parent).free
-            raise classify(output, free, self.stage.parent, command=name, returncode=code)
+            where, given = self.stage.parent, addresses_in(self.environ)
+            raise classify(output, free, where, command=name, returncode=code, addresses=given)
 
     def stop(self) -> None:
         """End the running child and all it started."""

@@ -6,9 +6,11 @@ import errno
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from imprint.addresses import hosts_only
+from imprint.printable import printable_line
 from imprint_launch.words import command_of
 
 
@@ -37,13 +39,16 @@ _NETWORK = (
     "certificate",
 )
 _CERTIFICATE = re.compile(r"(?i)unknownissuer|certificate verify failed|unknown issuer|self[- ]signed")
-_ADDRESS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)(?:[^\s`'\"]*@)?([^/\s`'\"?#]*)[^\s`'\",;)]*", re.IGNORECASE)
-"""An address; everything but its host may be a secret."""
 
 
-def classify(output: str, free_bytes: int, where: Path, *, command: str, returncode: int) -> Failure:
-    """Turn how a child of pip or uv ended, and its last words, into a failure with code and hint."""
-    told = _last_words(output)
+def classify(  # noqa: PLR0913 - all but the first three are keywords
+    output: str, free_bytes: int, where: Path, *, command: str, returncode: int, addresses: Iterable[str] = ()
+) -> Failure:
+    """Turn how a child of pip or uv ended, and its last words, into a failure with code and hint.
+
+    `addresses` are the index's and the proxies' that it was given: only their hosts are told.
+    """
+    told = _last_words(output, addresses)
     last = told or f"`{command}` {_ended(returncode)} and said nothing"
     lower = output.lower()
     if "no space left" in lower or "os error 28" in lower:
@@ -73,10 +78,10 @@ def classify(output: str, free_bytes: int, where: Path, *, command: str, returnc
     return Failure("failed", 1, f"the tool environment could not be built: {how}", hint)
 
 
-def _last_words(output: str) -> str:
+def _last_words(output: str, addresses: Iterable[str]) -> str:
+    output = hosts_only(output, addresses)
     lines = [line for line in map(str.strip, output.splitlines()) if line and not line.startswith("note:")]
-    told = next((line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else "")
-    return _ADDRESS.sub(r"\1\2", "".join(character for character in told if character.isprintable()))
+    return next((line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else "")
 
 
 def _ended(returncode: int) -> str:
@@ -137,6 +142,6 @@ def report(failure: Failure, words: Sequence[str]) -> None:
         event = {"event": "result"} if command in {"setup", "bootstrap"} else {}
         print(json.dumps(event | envelope))
         return
-    print(f"error: {failure.message}", file=sys.stderr)
+    print(f"error: {printable_line(failure.message)}", file=sys.stderr)
     if failure.hint:
-        print(f"hint: {failure.hint}", file=sys.stderr)
+        print(f"hint: {printable_line(failure.hint)}", file=sys.stderr)

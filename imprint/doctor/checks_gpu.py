@@ -221,10 +221,7 @@ def _in_container(facts: Facts) -> bool:
 
 
 def _last_error(loaded: Loaded) -> str:
-    text = re.sub(r"\x1b\[[0-9;]*m", "", loaded.run_error or loaded.talk)
-    lines = [line for line in text.splitlines() if line.strip()]
-    told = next((line for line in lines if re.search(r"error|fail", line, re.IGNORECASE)), lines[0] if lines else "")
-    return plain(told) or "no reason was given"
+    return plain(loaded.run_error or loaded.talk) or "no reason was given"
 
 
 def _run_failed(facts: Facts, check: str, error: str) -> Finding:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from imprint import last_words
 from imprint.doctor.facts import Library, Loaded
 from imprint.planning.model import Device
 from imprint.probing.children import run_child
@@ -101,12 +100,7 @@ def how_it_ended(ended: ChildResult) -> str | None:
     code = ended.returncode
     if not code:
         return None
-    if code > 0:
-        return f"exit code 0x{code:08X}" if sys.platform == "win32" and code >= 0x80000000 else f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    return last_words.signal_name(-code) if code < 0 else last_words.how_it_ended(code)
 
 
 def _libraries(said: Sequence[Mapping[str, Any]] | None, required: Mapping[str, bool]) -> tuple[Library, ...] | None:

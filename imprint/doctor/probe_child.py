@@ -31,7 +31,7 @@ def load() -> tuple[Any, Mapping[str, Any]]:
     try:
         import onnxruntime
     except BaseException as problem:  # whatever stops the import is what was asked for
-        return None, {"error": f"{type(problem).__name__}: {problem}"[:2000]}
+        return None, {"error": f"{type(problem).__name__}: {problem}"[-2000:]}
     with contextlib.suppress(Exception):
         info = importlib.import_module("onnxruntime.capi.build_and_package_info")
         seen["package"] = getattr(info, "package_name", None)
@@ -54,12 +54,12 @@ def run(onnxruntime: Any, request: Mapping[str, Any], providers: Sequence[str]) 
         content = base64.b64decode(request["model"])
         session = onnxruntime.InferenceSession(content, options, providers=list(providers))
     except Exception as problem:  # whatever is raised is the answer
-        return None, f"{type(problem).__name__}: {problem}"[:2000]
+        return None, f"{type(problem).__name__}: {problem}"[-2000:]
     got = list(session.get_providers())
     try:
         session.run(None, {name: np.ones(shape, "float32") for name, shape in request["shapes"].items()})
     except Exception as problem:  # as above
-        return got, f"{type(problem).__name__}: {problem}"[:2000]
+        return got, f"{type(problem).__name__}: {problem}"[-2000:]
     return got, None
 
 

@@ -23,6 +23,7 @@ from typing import IO, Any, Self
 
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
+from imprint.last_words import signal_name
 from imprint.planning.model import Device
 from imprint.runtime.check_causes import plain
 from imprint.runtime.inside import HIDDEN, child_arguments, child_environment
@@ -328,8 +329,8 @@ def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
 
 def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
     """Return the error that a worker's end without an answer amounts to; `talk` is the end of its stderr."""
-    lines = [line.strip() for line in talk.splitlines() if line.strip()]
-    last = f": {plain(lines[-1])}" if lines else ""
+    line = plain(talk)
+    last = f": {line}" if line else ""
     if returncode == -getattr(signal, "SIGKILL", 9):
         return ImprintError(
             "the embedding worker was killed (SIGKILL), most likely because memory ran out",
@@ -337,10 +338,7 @@ def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
             code="worker-killed",
         )
     if returncode < 0 or returncode in {0xC0000005, 0xC00000FD, 0xC0000409}:
-        try:
-            name = signal.Signals(-returncode).name
-        except ValueError:
-            name = f"exit status {returncode:#x}" if returncode > 0 else f"signal {-returncode}"
+        name = signal_name(-returncode) if returncode < 0 else f"exit status {returncode:#x}"
         return ImprintError(
             f"the embedding worker crashed ({name}){last}",
             hint="run `imprint check` to see whether the runtime works",

@@ -7,12 +7,12 @@ judgement is pure.
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from imprint.embedding.client import START_SECONDS, Settings, worker_arguments, worker_environment
+from imprint.last_words import signal_name
 from imprint.probing.host import ChildResult
 from imprint.runtime.answers import ask_child
 from imprint.runtime.check_causes import cause_in, plain
@@ -162,18 +162,13 @@ def _error(facts: Mapping[str, Any], ended: ChildResult) -> str | None:
     if ended.timed_out:
         return f"the model did not answer in time {stage}"
     if ended.returncode is not None and ended.returncode < 0:
-        try:
-            name = signal.Signals(-ended.returncode).name
-        except ValueError:
-            name = f"signal {-ended.returncode}"
-        return f"the process was ended by {name} {stage}"
+        return f"the process was ended by {signal_name(-ended.returncode)} {stage}"
     if facts.get("error"):
         text = str(facts["error"])
         cause = cause_in(text)
         return cause.detail if cause else plain(text)
     if facts.get("stage") != "done":
-        last = next((plain(line) for line in reversed(ended.stderr.splitlines()) if line.strip()), "no output")
-        return f"the process left without an answer {stage}: {last}"
+        return f"the process left without an answer {stage}: {plain(ended.stderr) or 'no output'}"
     return None
 
 

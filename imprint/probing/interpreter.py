@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import ImprintError
+from imprint.last_words import why_it_ended
 from imprint.planning.model import Python
 from imprint.probing.host import ChildResult, Host
 
@@ -52,9 +53,8 @@ def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str
             answer = json.loads(result.stdout)
             found = tuple(int(part) for part in str(answer["version"]).split(".")[:2])
         except (ValueError, TypeError, KeyError):
-            lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
-            ending = f" (exit {result.returncode}{': ' + lines[-1][:200] if lines else ''})"
-            problem = "did not answer as a Python interpreter does" + ending
+            why = why_it_ended(result.returncode, result.stderr.strip() or result.stdout)
+            problem = f"did not answer as a Python interpreter does ({why})"
         else:
             if found >= OLDEST:
                 return answer  # type: ignore[no-any-return]

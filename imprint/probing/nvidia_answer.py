@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from imprint.last_words import decisive_line, how_it_ended
 from imprint.planning.model import Gpu, Nvidia
 from imprint.probing.host import ChildResult
 from imprint.probing.libraries import in_stubs
@@ -108,23 +109,8 @@ def _trouble(result: ChildResult) -> str | None:
     code = result.returncode
     if code is None or code == 0:
         return None
-    return f"the driver's probe ended with {_ending(code)}{_last_line(result.stderr)}"
-
-
-def _ending(code: int) -> str:
-    import signal
-
-    if code < 0:
-        try:
-            return signal.Signals(-code).name
-        except ValueError:
-            return f"signal {-code}"
-    return f"exit code {code}" if code < 0x80000000 else f"exception 0x{code:08X}"  # Windows' NTSTATUS
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return f": {lines[-1].strip()[:200]}" if lines else ""
+    line = decisive_line(result.stderr)
+    return f"the driver's probe ended with {how_it_ended(code)}" + (f": {line}" if line else "")
 
 
 def _status(answer: Mapping[str, Any], around: Surroundings) -> _Status:

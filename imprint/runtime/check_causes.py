@@ -10,10 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from imprint.last_words import decisive_line, shortened
 from imprint.runtime.libraries import CUDNN_FILES, supplier_of
-
-LINE_LIMIT = 240
-"""Characters that are kept of a message nobody has seen before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +134,15 @@ def missing_cudnn(text: str, libraries: Mapping[str, str], cuda: str | None, sys
 
 
 def plain(text: str) -> str:
-    """Return one short line that says what a message says, without colours, paths, code positions and host names."""
+    """Return the one line that says why, without colours, folders, code positions and host names."""
     if "fallback to CPU EP has been explicitly disabled" in text:
         return "the provider did not take it, and the check allows no other"
     if found := _FAILURE.search(text):
         return f"{found['part']} error {found['code']}: {found['text'].strip()}"
-    line = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    line = re.sub(r"\[ONNXRuntimeError\] : \d+ : \w+ : ", "", line)
-    line = re.sub(r"\bhostname=\S+", "", line)
-    line = re.sub(r"(?:[A-Za-z]:)?(?:[/\\][^\s/\\:;,'\"]+)+[/\\]([^\s/\\:;,'\"]+)", r"\1", line)
+    line = re.sub(r"\bhostname=\S+", "", decisive_line(text))
+    line = re.sub(r"(?:(?<!\w)[A-Za-z]:|(?<![\w:/]))(?:[/\\][^\s/\\:;,'\"]+)+[/\\]([^\s/\\:;,'\"]+)", r"\1", line)
     line = "".join(character if character.isprintable() else " " for character in line)
-    line = " ".join(line.split())
-    return line if len(line) <= LINE_LIMIT else line[: LINE_LIMIT - 1] + "…"
+    return shortened(" ".join(line.split()))
 
 
 def _flaws(preload: str) -> list[tuple[str, str]]:

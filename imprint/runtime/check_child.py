@@ -179,7 +179,7 @@ def run_step(
     except MemoryError as problem:
         seen["error"] = f"out of memory: {problem}"
     except Exception as problem:  # whatever a provider raises is what we are here to report
-        seen["error"] = f"{type(problem).__name__}: {problem}"[:TEXT_LIMIT]
+        seen["error"] = f"{type(problem).__name__}: {problem}"[-TEXT_LIMIT:]
     seen["seconds"] = round(time.perf_counter() - started, 4)
     return seen
 
@@ -277,7 +277,7 @@ def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[st
         if provider == "CUDAExecutionProvider":
             facts["preload"] = preload(onnxruntime)
     except Exception as problem:
-        facts["error"] = f"{type(problem).__name__}: {problem}"[:TEXT_LIMIT]
+        facts["error"] = f"{type(problem).__name__}: {problem}"[-TEXT_LIMIT:]
         return facts
     on_gpu = provider != "CPUExecutionProvider"
     before = gpu_memory() if on_gpu else None

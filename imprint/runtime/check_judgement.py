@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import re
-import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from imprint.last_words import signal_name
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check_causes import Broken, broken_library, cause_in, missing_cudnn, plain
@@ -134,7 +134,7 @@ def _exit(code: int) -> tuple[str, str, str] | None:
     if code >= 0:
         crashed = sys.platform == "win32" and code >= 0xC0000000
         return ("crashed", "crashed", f"the check crashed with code 0x{code:08X}") if crashed else None
-    name = _signal_name(-code)
+    name = signal_name(-code)
     if name in _CRASHES:
         return "crashed", "crashed", f"the check crashed with {name}"
     return "inconclusive", "killed", f"the check was ended from outside with {name}"
@@ -145,13 +145,6 @@ def _not_started(why: str) -> tuple[str, str, str]:
     kind = _SHORT_OF_SOMETHING.get(int(found[1])) if found else None
     detail = f"the target's interpreter does not start: {why}"
     return ("inconclusive", kind, detail) if kind else ("failed", "not-started", detail)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _of_bad_end(told: _Told, outcome: str, kind: str, detail: str) -> CheckResult:
@@ -170,8 +163,7 @@ def _without_answer(told: _Told, ended: ChildResult) -> CheckResult:
     if cause := cause_in(ended.stderr):
         return told.result(cause.outcome, cause.kind, cause.detail)
     where = f" in the step {told.at}" if told.at else ""
-    last = next((plain(line) for line in reversed(ended.stderr.splitlines()) if line.strip()), "no output")
-    detail = f"the check gave no answer{where} (exit code {ended.returncode}): {last}"
+    detail = f"the check gave no answer{where} (exit code {ended.returncode}): {plain(ended.stderr) or 'no output'}"
     return told.result("failed", "import-failed" if told.at is None else f"{told.at}-failed", detail)
 
 

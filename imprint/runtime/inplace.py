@@ -18,6 +18,7 @@ from typing import Any
 
 from imprint import touch
 from imprint.errors import ImprintError, IntegrityError
+from imprint.last_words import decisive_line, why_it_ended
 from imprint.paths import Home
 from imprint.runtime import claims, inventory, journal, leftovers, occupancy, placing, space, staging
 from imprint.runtime.checkpoint import reached
@@ -312,12 +313,10 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     try:
         facts = json.loads(ended.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        how = "it did not end in time" if ended.timed_out else f"exit {ended.returncode}"
-        last = (ended.stderr.strip().splitlines() or ["no output"])[-1]
-        problem = f"{how}: {last[:300]}"
+        problem = "it did not end in time" if ended.timed_out else why_it_ended(ended.returncode, ended.stderr)
     expected = beside if beside is not None else environment.packages
     if problem is None and facts["error"]:
-        problem = str(facts["error"])
+        problem = decisive_line(str(facts["error"]))
     elif problem is None and (facts["file"] is None or not _is_below(facts["file"], expected)):
         problem = f"it is loaded from `{facts['file']}`"
     elif problem is None and (facts["package"], facts["version"]) != (runtime.name, runtime.version):

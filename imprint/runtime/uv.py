@@ -15,7 +15,9 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from imprint.addresses import addresses_in, hosts_only
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
@@ -157,7 +159,8 @@ class Uv:
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
         returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:
-            raise classify(returncode, text, where=self.home.root, needed=needed, sources=self.sources)
+            where, sources = self.home.root, self.sources
+            raise classify(returncode, text, where=where, needed=needed, sources=sources, environ=environ)
 
 
 def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:
@@ -241,14 +244,23 @@ _BAD_BYTES = re.compile(
 )
 _UNTRUSTED = re.compile(r"UnknownIssuer|certificate verify failed|unknown issuer|self[- ]signed", re.IGNORECASE)
 CERTIFICATE_HINT = "set SSL_CERT_FILE to the file with your network's CA certificates, then run the same command again"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-def classify(
-    returncode: int, text: str, *, where: Path, needed: int | None = None, sources: Sources = Sources()
+def classify(  # noqa: PLR0913 - all but the first two are keywords
+    returncode: int,
+    text: str,
+    *,
+    where: Path,
+    needed: int | None = None,
+    sources: Sources = Sources(),
+    environ: Mapping[str, str] = MappingProxyType({}),
 ) -> ImprintError:
-    """Return the error that a failed uv call amounts to: `text` is what it told stderr, `sources` where it looked."""
-    text = _CREDENTIALS.sub("", text)
+    """Return the error that a failed uv call amounts to.
+
+    `text` is what it told stderr, `sources` where it looked, `environ` its environment. Of every address only the host
+    is passed on.
+    """
+    text = hosts_only(text, addresses_in(environ))
     last = last_lines(text)
     if _NO_SPACE.search(text):
         return space.error(needed, where)

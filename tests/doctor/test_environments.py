@@ -308,7 +308,7 @@ def test_an_interpreter_that_does_not_start(env: Environment) -> None:
     python.chmod(0o755)
     found = told(look(env))
     assert set(found) == {"interpreter-unusable"}
-    assert "exit 3" in found["interpreter-unusable"]["seen"]
+    assert "exit code 3" in found["interpreter-unusable"]["seen"]
 
 
 def test_an_interpreter_of_another_version(env: Environment) -> None:

@@ -148,15 +148,16 @@ def test_of_a_long_line_the_end_is_kept() -> None:
 @pytest.mark.parametrize(
     ("code", "text", "says"),
     [
-        (3, "", "exit code 3, no output"),
-        (-4, "", "SIGILL (illegal instruction), no output"),
+        (3, "", "exit code 3: no output"),
+        (-4, "", "SIGILL (illegal instruction): no output"),
         (
             -11,
             "Fatal Python error: Segmentation fault\n",
             "SIGSEGV (segmentation fault): Fatal Python error: Segmentation fault",
         ),
-        (1, "ImportError: no\n", "ImportError: no"),
-        (None, "", "nobody could tell how it ended, no output"),
+        (1, "ImportError: no\n", "exit code 1: ImportError: no"),
+        (2, "Unknown option: -I\nusage: python\nTry `python -h' for more.\n", "exit code 2: Unknown option: -I"),
+        (None, "", "nobody could tell how it ended: no output"),
     ],
 )
 def test_without_a_word_the_end_itself_says_why(code: int | None, text: str, says: str) -> None:
@@ -164,5 +165,5 @@ def test_without_a_word_the_end_itself_says_why(code: int | None, text: str, say
 
 
 def test_windows_codes_are_read_as_windows_writes_them() -> None:
-    assert how_it_ended(0xC0000005, windows=True) == "exit code 0xC0000005"
-    assert how_it_ended(2, windows=True) == "exit code 2"
+    assert how_it_ended(0xC0000005) == "exit code 0xC0000005"
+    assert how_it_ended(2) == "exit code 2"

@@ -400,7 +400,7 @@ def test_another_system_is_unknown_not_none() -> None:
     [
         (ChildResult(None, not_started="Permission denied"), "could not be started: Permission denied"),
         (ChildResult(-9, timed_out=True), "did not answer within"),
-        (ChildResult(2, stderr="Unknown option: -I\ntry -h"), "(exit 2: try -h)"),
+        (ChildResult(2, stderr="Unknown option: -I\ntry -h"), "(exit code 2: Unknown option: -I)"),
         (ChildResult(0, stdout="{}"), "did not answer as a Python"),
         (ChildResult(0, stdout='{"version": "3.7.9"}'), "is Python 3.7.9"),
     ],

@@ -57,6 +57,7 @@ def _claim_stdout() -> BinaryIO:
 
 def _fail(answers: BinaryIO, error: Exception) -> None:
     name = type(error).__name__
-    facts = {"code": CODES.get(name, "worker-failed"), "message": (str(error) or name)[:2000]}
+    # Where a message is long, its reason stands last.
+    facts = {"code": CODES.get(name, "worker-failed"), "message": (str(error) or name)[-2000:]}
     with contextlib.suppress(BrokenPipeError):
         frames.write_frame(answers, frames.FAILURE, frames.pack_facts(facts))

@@ -44,7 +44,7 @@ def main() -> None:
         observe(json.loads(sys.argv[1]), facts, tell)
         facts["stage"] = "done"
     except Exception as problem:  # whatever a provider raises is what we are here to report
-        facts["error"] = (type(problem).__name__ + ": " + str(problem))[:4000]
+        facts["error"] = (type(problem).__name__ + ": " + str(problem))[-4000:]
     tell()
     sys.stderr.flush()
     os._exit(0)

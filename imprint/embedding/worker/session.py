@@ -60,7 +60,7 @@ class Session:
             if not _is_out_of_memory(error):
                 raise
             if len(ids) == 1:
-                raise OutOfMemoryError(str(error)[:300]) from error
+                raise OutOfMemoryError(str(error)[-300:]) from error
         half = len(ids) // 2
         return np.concatenate([self.run(ids[:half]), self.run(ids[half:])])
 
