@@ -116,10 +116,18 @@ def claims_of(held: Iterable[Held], ground: Ground) -> Claims:
     for found in held:
         places.update(place for place in map(ground.place, found.files) if place is not None)
         near = [found.folder.name] if found.folder is not None else []
-        if not found.files:
+        if not _is_readable(found, ground):
             near += _modules_of(found)
         folders.update(place for place in map(ground.place, near) if place is not None)
     return Claims(frozenset(map(os.path.normcase, places)), frozenset(map(os.path.normcase, folders)))
+
+
+def _is_readable(found: Held, ground: Ground) -> bool:
+    """Whether a RECORD can be believed to name all: it is text, and at least one file that it names is there."""
+    if any("\0" in path or not path.isprintable() for path in found.files):
+        return False
+    places = (ground.place(path) for path in found.files)
+    return any(place is not None and mode_of(place) for place in places)
 
 
 def folders_of(name: str) -> tuple[str, ...]:
@@ -155,7 +163,7 @@ def own_files(found: Held, staying: Claims, ground: Ground) -> tuple[tuple[str, 
     proved = {_top_of(path) for path, digest in found.files.items() if digest}
     for recorded, digest in found.files.items():
         place = ground.place(recorded)
-        mode = _mode_of(place) if place is not None else None
+        mode = mode_of(place) if place is not None else None
         if place is None or mode is None or not (ground.is_package_file(place) or ground.is_script(place)):
             skipped.append(Skipped(found.name, recorded, OUTSIDE))
             continue
@@ -184,8 +192,8 @@ def _why_not(place: str, mode: int, digest: str, ground: Ground) -> str | None:
     return None
 
 
-def _mode_of(place: str) -> int | None:
-    """Return what kind of thing is there, itself not followed: 0 for nothing, None when that cannot be known."""
+def mode_of(place: str) -> int | None:
+    """Return the mode of what is there, itself not followed: 0 for nothing, None when that cannot be known."""
     try:
         return os.lstat(place).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -6,6 +6,7 @@ Only its interpreter is started, to say which Python it is; nothing is written.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from imprint.errors import ImprintError, NotOursError
 from imprint.paths import Home
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
-from imprint.runtime.claims import Ground, folders_of
+from imprint.runtime.claims import Ground, folders_of, mode_of
 from imprint.runtime.inventory import packages_folder
 from imprint.runtime.metadata import Held
 from imprint.runtime.target import interpreter_of, read_manifest
@@ -76,9 +77,9 @@ def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable
     """Raise ImprintError (`environment-read-only`) when a folder that holds files to be changed refuses that."""
     places = (ground.place(path) for found in touched for path in found.files)
     folders = {os.path.dirname(place) for place in places if place is not None and ground.is_package_file(place)}  # noqa: PTH120
-    for folder in (environment.prefix, *map(Path, sorted(folders))):
-        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            raise read_only(folder)
+    for folder in (os.fspath(environment.prefix), *sorted(folders)):
+        if stat.S_ISDIR(mode_of(folder) or 0) and not os.access(folder, os.W_OK | os.X_OK):
+            raise read_only(Path(folder))
 
 
 def refuse_links(environment: Environment, coming: Iterable[Pin]) -> None:

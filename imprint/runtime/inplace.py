@@ -331,7 +331,8 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
 
 
 def _is_below(path: str, folder: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    # The owner may have moved the package away and left a link to it.
+    return any(Path(way(path)).is_relative_to(way(folder)) for way in (os.path.realpath, os.path.abspath))
 
 
 def _try_to_write(packages: Path) -> None:

@@ -195,7 +195,7 @@ def tree_files(folder: Path) -> Iterator[os.stat_result]:
 def _info_folders(packages: Path) -> list[Path]:
     try:
         with os.scandir(packages) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".dist-info"))
+            return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".dist-info") and entry.is_dir())
     except OSError:
         return []
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from imprint import touch
 from imprint.errors import ImprintError, IntegrityError, NotOursError
 from imprint.runtime import claims, leftovers
-from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped
+from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.metadata import Held
 from imprint.runtime.records import hash_is
 
@@ -125,7 +125,7 @@ class _Judge:
         for recorded, digest in found.files.items():
             source = Path(os.path.normpath(packages / recorded))
             place = self.ground.place(os.path.normpath(recorded))
-            if place is None or not stat.S_ISREG(_mode_of(source)):
+            if place is None or not stat.S_ISREG(mode_of(os.fspath(source)) or 0):
                 raise IntegrityError(f"`{found.name}` {found.version} is not what the lock names: `{recorded}`")
             self._require_free_way(found, recorded, place)
             # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
@@ -139,9 +139,9 @@ class _Judge:
         """Refuse a destination outside, or one that a link is on the way to."""
         inside = self.ground.is_package_file(place)
         if not inside and not self.ground.is_script(place):
-            top = self.ground.packages / Path(recorded).parts[0]
-            if top.is_symlink():
-                raise _through(found, top)
+            for folder in reversed((self.ground.packages / os.path.normpath(recorded)).parents):
+                if folder.is_relative_to(self.ground.packages) and folder.is_symlink():
+                    raise _through(found, folder)
             raise NotOursError(
                 f"installing `{found.name}` would write `{place}`, which lies outside the environment",
                 hint="use another environment for Imprint",
@@ -151,7 +151,9 @@ class _Judge:
         folder = self.ground.packages
         for part in Path(os.path.normpath(recorded)).parts[:-1]:
             folder = folder / part
-            mode = _mode_of(folder)
+            mode = mode_of(os.fspath(folder))
+            if mode is None:
+                raise _unclaimed(found, folder)
             if stat.S_ISLNK(mode):
                 raise _through(found, folder)
             if mode and not stat.S_ISDIR(mode):
@@ -159,10 +161,10 @@ class _Judge:
 
     def _is_free(self, found: Held, place: str, digest: str) -> bool:
         """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
-        mode = _mode_of(Path(place))
-        if not mode:
+        mode = mode_of(place)
+        if mode == 0:
             return True
-        if stat.S_ISDIR(mode):
+        if mode is None or stat.S_ISDIR(mode):
             raise _unclaimed(found, Path(place))
         if self.theirs.hold(place):
             if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
@@ -207,16 +209,6 @@ class _Judge:
         return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
 
 
-def _mode_of(path: Path) -> int:
-    """Return what kind of thing is at `path`, itself not followed; 0 for nothing."""
-    try:
-        return path.lstat().st_mode
-    except FileNotFoundError:
-        return 0
-    except NotADirectoryError:
-        return 0
-
-
 def _through(found: Held, link: Path) -> NotOursError:
     return NotOursError(
         f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write there",
@@ -247,7 +239,7 @@ def put_in(change: Change, coming: Coming, replaced: Iterable[Going], prefix: Pa
     """
     replaced = tuple(replaced)
     for found in replaced:
-        touch.remove_file(found.info / INSTALLER, within=change.ground.packages)
+        touch.remove_tree(found.info / INSTALLER, within=change.ground.packages)
     # The metadata first: from then on every file is claimed.
     for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
         _land(coming.files[place], Path(place), prefix)
@@ -264,7 +256,7 @@ def take_out(change: Change, found: Going) -> None:
     info = change.ground.place(found.info.name) or ""
     kept = {place for place in taken if place.startswith(info + os.sep)}
     if not kept:
-        touch.remove_file(found.info / INSTALLER, within=packages)
+        touch.remove_tree(found.info / INSTALLER, within=packages)
     leftovers.remove_files(change.ground, (place for place in found.files if place not in taken))
     if not kept:
         touch.remove_tree(found.info, within=packages)

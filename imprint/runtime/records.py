@@ -59,7 +59,8 @@ def read_text(path: Path, limit: int = METADATA_LIMIT) -> str | None:
 def read_rows(info: Path) -> tuple[tuple[str, ...], ...] | None:
     """Return the rows of the RECORD in a metadata folder as (path, hash, size …); None when there is no RECORD.
 
-    A row that is no CSV is left out; the others still count.
+    A row that is no CSV is left out; the others still count. Paths have `/`, also those that were written on Windows
+    and copied.
     """
     text = read_text(info / "RECORD", RECORD_LIMIT)
     if text is None:
@@ -73,7 +74,10 @@ def read_rows(info: Path) -> tuple[tuple[str, ...], ...] | None:
                 rows.extend(csv.reader([line]))
             except csv.Error:
                 continue
-    return tuple(tuple(row) for row in rows if row and row[0])
+    rows = [row for row in rows if row and row[0]]
+    if not any("/" in row[0] for row in rows):
+        rows = [[row[0].replace("\\", "/"), *row[1:]] for row in rows]
+    return tuple(tuple(row) for row in rows)
 
 
 def hash_is(path: Path, recorded: str) -> bool:
