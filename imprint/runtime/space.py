@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
-import tempfile
 from pathlib import Path
 
-from imprint.errors import NoSpaceError
+from imprint import touch
+from imprint.errors import NoSpaceError, NotOursError
 from imprint.runtime.inventory import tree_files
 
 
@@ -47,17 +48,16 @@ _TRIAL = ".link-"
 def can_link(source: Path, target: Path) -> bool:
     """Whether a file below `source` can have a second name below `target`; both folders are made when missing."""
     for folder in (source, target):
-        folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=_TRIAL, dir=source)
-    os.close(descriptor)
-    other = target / Path(name).name
+        touch.make_folder(folder, within=folder)
+    name = f"{_TRIAL}{secrets.token_hex(8)}"
+    os.close(touch.create_file(source / name, within=source))
     try:
-        os.link(name, other)
+        touch.link_file(source / name, target / name, within=target)
     except OSError:
         return False
     finally:
-        for path in (Path(name), other):
-            path.unlink(missing_ok=True)
+        for folder in (source, target):
+            touch.remove_file(folder / name, within=folder)
     return True
 
 
@@ -65,8 +65,8 @@ def remove_trials(*folders: Path) -> None:
     """Remove what `can_link` left in these folders when it was killed."""
     for folder in folders:
         for path in folder.glob(f"{_TRIAL}*"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            with contextlib.suppress(OSError, NotOursError):
+                touch.remove_file(path, within=folder)
 
 
 def used_by(folder: Path) -> int:

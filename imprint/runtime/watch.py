@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from imprint import touch
 from imprint.errors import NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
@@ -116,7 +117,7 @@ def _is_cached(cache: Path, name: str) -> bool:
 # The installer stays in our process group, so that whoever kills that takes it along.
 def _start(argv: Sequence[str], environ: Mapping[str, str], home: Home) -> subprocess.Popen[bytes]:
     try:
-        home.cache.mkdir(parents=True, exist_ok=True)
+        touch.make_folder(home.cache, within=home.cache)
         return subprocess.Popen(
             list(argv),
             cwd=home.root,
