@@ -20,6 +20,9 @@ def render_findings(data: Data) -> str:
             lines.append(f"        embeddings run on: {finding['runs_on']}")
             if finding["fix"]:
                 lines.append(f"        fix: {finding['fix']}")
+        elif finding["status"] == "ok" and finding["fix"]:
+            # Nothing is wrong, and there is a choice that one may want to know of.
+            lines.append(f"        {finding['fix']} [{finding['code']}]")
     return "\n".join([*lines, f"embeddings run on: {data['runs_on']}", _counted(data["counts"])])
 
 

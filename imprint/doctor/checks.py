@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from imprint.doctor import checks_device, checks_driver, checks_gpu, checks_place, checks_runtime, checks_target
+from imprint.doctor import (
+    checks_device,
+    checks_driver,
+    checks_gpu,
+    checks_place,
+    checks_privacy,
+    checks_runtime,
+    checks_target,
+)
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, Finding
 from imprint.doctor.judging import finding
@@ -55,6 +63,11 @@ CHECKS: tuple[Check, ...] = (
     Check("runtime:loads", "what ONNX Runtime really is, by loading it in a process of its own", checks_runtime.loads),
     Check("runtime:libraries", "the CUDA libraries of a GPU build, each where it is", checks_gpu.libraries),
     Check("runtime:session", "a session that asks for the GPU, and a run on it", checks_gpu.session),
+    Check(
+        "runtime:telemetry",
+        "whether your own programs with this ONNX Runtime send usage data",
+        checks_privacy.telemetry,
+    ),
     Check("machine:processor", "the processor's instructions", checks_place.processor),
     Check("gpu:driver", "the NVIDIA driver and the GPUs it shows", checks_driver.driver),
     Check("gpu:nodes", "whether this user may open the GPUs' device nodes", checks_driver.nodes),

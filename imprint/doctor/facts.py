@@ -96,7 +96,8 @@ class Loaded:
     `error` is why the import failed. `ended` says how the child ended when it did not end well (`SIGBUS`, `timeout`),
     `stage` what it was about to do then (import, cpu, gpu, libraries). `session` are the providers of a session that
     asked for the GPU, None when none was tried; `run_error` why that session did not compute; `cpu_error` why none on
-    the CPU did. `missing` is the library the loader did not find, `wanted_by` the file that needs it.
+    the CPU did. `missing` is the library the loader did not find, `wanted_by` the file that needs it. `sends`: the
+    build holds a telemetry client, whatever this process has switched off.
     """
 
     package: str | None = None
@@ -115,6 +116,7 @@ class Loaded:
     wanted_by: str | None = None
     talk: str = ""
     libraries: tuple[Library, ...] | None = None
+    sends: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

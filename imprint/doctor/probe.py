@@ -79,6 +79,7 @@ def parse_probe(ended: ChildResult, required: Mapping[str, bool]) -> Loaded:
         available=tuple(said.get("available") or ()),
         has_session=bool(said.get("has_session")),
         error=said.get("error"),
+        sends=said.get("sends"),
         ended=how,
         stage=(said.get("stage") or "import") if how is not None else None,
         session=tuple(session) if session is not None else None,

@@ -62,7 +62,7 @@ MANAGED = Facts(
         versions={"onnxruntime": "1.31.1", "numpy": "2.4.6"},
         size=133_000_000,
     ),
-    loaded=Loaded("onnxruntime", "1.31.1", None, "/x/onnxruntime/__init__.py", ("CPUExecutionProvider",)),
+    loaded=Loaded("onnxruntime", "1.31.1", None, "/x/onnxruntime/__init__.py", ("CPUExecutionProvider",), sends=True),
     machine=CPU_MACHINE,
     nodes=Nodes(),
     installed_build="cpu",
@@ -82,6 +82,7 @@ GPU_LOADED = Loaded(
     ("TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"),
     session=("CUDAExecutionProvider", "CPUExecutionProvider"),
     libraries=tuple(Library(name, "wheel", f"/x/nvidia/cu13/lib/{name}", True, True) for name in CUDA_LIBRARIES),
+    sends=True,
 )
 GPU_VERSIONS = {
     "onnxruntime-gpu": "1.31.1",
