@@ -18,9 +18,19 @@ class Home(Record):
     root: Path
 
     @property
+    def marker(self) -> Path:
+        """The file that marks the folder as ours; `ownership` says what it proves."""
+        return self.root / ".imprint-home"
+
+    @property
     def config(self) -> Path:
         """The configuration a person edits (TOML)."""
         return self.root / "config.toml"
+
+    @property
+    def secrets(self) -> Path:
+        """The configuration that nobody else may read (TOML, mode 0600)."""
+        return self.root / "secrets.toml"
 
     @property
     def data(self) -> Path:

@@ -123,17 +123,22 @@ def copy_file(source: Path, target: Path, *, within: Path) -> None:
         raise
 
 
-def write_file(path: Path, content: bytes, *, within: Path, durable: bool = True, private: bool = False) -> None:
+def write_file(  # noqa: PLR0913 - all but the first two are keywords
+    path: Path, content: bytes, *, within: Path, durable: bool = True, private: bool = False, mode: int | None = None
+) -> None:
     """Replace `path` so that a reader, or a power cut, sees the old content or the new; missing folders are made.
 
-    The mode follows the umask, or is 0600 when `private`. Without `durable` a power cut may leave a damaged file.
+    The mode is `mode` where one is given, else 0600 when `private`, else as the umask says. Without `durable` a power
+    cut may leave a damaged file.
     """
     make_folder(path.parent, within=within)
     place = require_within(path, within)
     temporary = _beside(place)
-    descriptor = _create(temporary, 0o600 if private else 0o666)
+    descriptor = _create(temporary, 0o600 if private or mode is not None else 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(descriptor, mode)
             file.write(content)
             file.flush()
             if durable:

@@ -84,7 +84,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
         return False, [Remark("not-recorded", f"the GPU is not held to have failed: {why}", _mend(target))]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
-            writing = Findings(sets_aside=True)
+            writing = Findings(writing_in=context.home)
             record(context, target, inputs, result, writing)
         findings.update(writing)
     except BusyError as error:

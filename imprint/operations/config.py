@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from imprint.errors import ImprintError
@@ -21,20 +22,35 @@ PLANNED = ("model.device", "model.gpu_device")
 def list_keys(context: Context) -> Result:
     """Return every key with the value that holds now. Raises what `state.config.load` raises."""
     loaded = _load(context)
-    return Result({"keys": [document(context, setting, secrets=False) for setting in loaded.settings.values()]})
+    keys = [document(context, setting, secrets=False) for setting in loaded.settings.values()]
+    return Result({"keys": keys}, warnings=(*_about(loaded), *([Remark.of(loaded.locked)] if loaded.locked else ())))
 
 
 def get_key(context: Context, name: str) -> Result:
     """Return one key, secrets included. Where it has no value, that is None, and an error says so."""
-    setting = _load(context).get(key_of(name).name)
-    key = document(context, setting, secrets=True)
+    loaded = _load(context)
+    key = document(context, loaded.get(name), secrets=True)
     unset = (Remark("unset", f"{name} is not set"),) if key["value"] is None else ()
-    return Result({"keys": [key]}, errors=unset)
+    return Result({"keys": [key]}, warnings=_about(loaded), errors=unset)
+
+
+def _about(loaded: Config) -> tuple[Remark, ...]:
+    """Return what to say of the files themselves: secrets in the open, and a folder that is not ours."""
+    exposed = [
+        Remark(
+            "secret-exposed",
+            f"config.toml holds {name}, which others may be able to read",
+            f"move it to a file of its own: `imprint config get {name} | imprint config set {name} -`",
+        )
+        for name in loaded.exposed
+    ]
+    return (*([Remark.of(loaded.foreign)] if loaded.foreign is not None else ()), *exposed)
 
 
 def config_path(context: Context) -> Result:
-    """Return where the configuration file is, or would be."""
-    return Result({"path": str(context.home.config), "exists": context.home.config.exists()})
+    """Return where the configuration file is, or would be; one that the system hides does not exist for us."""
+    path = str(context.home.config)
+    return Result({"path": path, "exists": os.path.exists(path)})  # noqa: PTH110 - pathlib's own raises
 
 
 def set_key(context: Context, name: str, text: str) -> Result:

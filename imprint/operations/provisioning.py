@@ -36,7 +36,7 @@ from imprint.runtime.prune import Pruned
 from imprint.runtime.recipe import Recipe, pins_of, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
-from imprint.state import config, files
+from imprint.state import config
 from imprint.state.findings import Findings
 
 
@@ -60,17 +60,17 @@ class Provisioning:
     on_event: OnEvent
     seams: Seams
     sources: Sources
-    findings: Findings = field(default_factory=lambda: Findings(sets_aside=True))
+    findings: Findings = field(init=False)
     warnings: list[Remark] = field(default_factory=list)
     story: Story = field(init=False)
 
     def __post_init__(self) -> None:
+        self.findings = Findings(writing_in=self.context.home)
         self.story = Story(self.on_event)
 
     def to_the_end(self) -> Result:
         """Provision, provide the model, prune, and return the data of `imprint setup --json`."""
         home = self.context.home
-        files.sweep(home.data)
         before = current_target(home, self.findings)
         prune.sweep_unfinished(home, read_pointer(home))
         reached("swept")

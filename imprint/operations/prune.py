@@ -26,7 +26,7 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, Uv, find_uv
-from imprint.state import files, mutex
+from imprint.state import mutex
 from imprint.state.findings import Findings
 
 
@@ -44,9 +44,8 @@ def prune(
     ImprintError when the environment cannot be changed.
     """
     home = context.home
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=home)
     with interruptible("prune"), mutex.hold(home, wait_seconds, command="imprint prune"):
-        files.sweep(home.data)
         pruning.sweep_unfinished(home, read_pointer(home, findings))
         models.remove_leftovers(home)
         uv = find_uv(home, context.environ, Sources(offline=True))

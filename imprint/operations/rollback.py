@@ -38,7 +38,7 @@ def rollback(
     Uses no network and no installer. Raises ImprintError `nothing-kept` without one, `target-damaged` or
     `check-failed` when it cannot be used (then nothing changes), BusyError, StateError and InterruptedByUserError.
     """
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=context.home)
     with interruptible("rollback"), mutex.hold(context.home, wait_seconds, command="imprint rollback"):
         before = _current(context, findings)
         found = _previous(context, findings)

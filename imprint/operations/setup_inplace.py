@@ -81,9 +81,12 @@ class _InplaceRun:
     on_event: OnEvent
     seams: Seams
     sources: Sources
-    findings: Findings = field(default_factory=lambda: Findings(sets_aside=True))
+    findings: Findings = field(init=False)
     warnings: list[Remark] = field(default_factory=list)
     outcomes: list[InplaceOutcome] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.findings = Findings(writing_in=self.context.home)
 
     def to_the_end(self) -> Result:
         prefix = _prefix(self.options)

@@ -24,7 +24,7 @@ def read_as_writer(
     answer = read(findings)
     if not findings:
         return answer, findings
-    writing = Findings(sets_aside=True)
+    writing = Findings(writing_in=context.home)
     try:
         with mutex.hold(context.home, wait_seconds, command=command):
             return read(writing), writing

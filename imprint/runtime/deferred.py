@@ -43,8 +43,8 @@ def path_of(home: Home) -> Path:
 
 def read(home: Home) -> Waiting:
     """Return what waits; nothing when the file is missing or damaged (then it is set aside)."""
-    findings = Findings(sets_aside=True)
-    value = files.read_json(path_of(home), findings=findings)
+    findings = Findings(writing_in=home)
+    value = files.read_state(home, path_of(home), findings)
     if value is None:
         return Waiting()
     try:
@@ -72,7 +72,7 @@ def write(home: Home, waiting: Waiting) -> None:
         "names": sorted(waiting.names),
     }
     # A kill does not lose what is written; after a power cut only space is lost, until `imprint prune`.
-    files.write_json(path_of(home), value, durable=False)
+    files.write_json(path_of(home), value, within=home.root, durable=False)
 
 
 def note(home: Home, names: Iterable[str]) -> None:

@@ -59,6 +59,11 @@ class Store:
     folder: Path
 
     @property
+    def root(self) -> Path:
+        """The home that the folder lies in."""
+        return self.folder.parents[2]
+
+    @property
     def journal(self) -> Path:
         """The journal (JSON)."""
         return self.folder / "journal.json"
@@ -84,7 +89,7 @@ def store_of(home: Home, prefix: Path) -> Store:
 
 def read_journal(store: Store, findings: Findings | None = None) -> Journal | None:
     """Return the journal of an interrupted run; None when there is none or it is of an earlier environment here."""
-    value = _read(store.journal, store.prefix, findings)
+    value = _read(store, store.journal, findings)
     if value is None:
         return None
     try:
@@ -121,12 +126,13 @@ def write_journal(store: Store, journal: Journal) -> None:
             "folders": list(journal.folders),
             "repair": journal.repair,
         },
+        within=store.root,
     )
 
 
 def read_receipt(store: Store, findings: Findings | None = None) -> Receipt | None:
     """Return what the last finished run left; None when there is none or it is of an earlier environment here."""
-    value = _read(store.receipt, store.prefix, findings)
+    value = _read(store, store.receipt, findings)
     if value is None:
         return None
     try:
@@ -157,6 +163,7 @@ def write_receipt(store: Store, receipt: Receipt) -> None:
             "since": receipt.since,
             "installed": dict(receipt.installed),
         },
+        within=store.root,
     )
 
 
@@ -177,9 +184,9 @@ def finish(store: Store) -> None:
     touch.sync_folder(store.folder)
 
 
-def _read(path: Path, prefix: Path, findings: Findings | None) -> dict[str, Any] | None:
-    value = files.read_json(path, findings=findings)
-    if value is None or value.get("identity") != identity_of(prefix):
+def _read(store: Store, path: Path, findings: Findings | None) -> dict[str, Any] | None:
+    value = files.read_json(path, within=store.root, findings=findings)
+    if value is None or value.get("identity") != identity_of(store.prefix):
         return None
     return value
 

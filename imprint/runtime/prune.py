@@ -134,7 +134,7 @@ def _used(home: Home) -> frozenset[str]:
     for folder in generations.folders(home):
         found.update(_names(home, folder))
     for path in sorted((home.data / "inplace").glob("*/receipt.json")):
-        prefix = (files.read_json(path) or {}).get("prefix")
+        prefix = (files.read_json(path, within=home.root) or {}).get("prefix")
         receipt = journal.read_receipt(journal.store_of(home, Path(prefix))) if isinstance(prefix, str) else None
         found.update(receipt.installed if receipt is not None else ())
     return frozenset(found)

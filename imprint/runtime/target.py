@@ -81,9 +81,9 @@ def generation_folder(home: Home, generation: str) -> Path:
 def read_pointer(home: Home, findings: Findings | None = None) -> Pointer | None:
     """Return what `current.json` says; None when it is missing or damaged.
 
-    Raises StateNewerError and StateError as `files.read_json` does.
+    Raises StateNewerError and StateError as `files.read_state` does.
     """
-    value = files.read_json(home.current, findings=findings)
+    value = files.read_state(home, home.current, findings)
     if value is None:
         return None
     generation, since, previous = value.get("generation"), value.get("since"), value.get("previous")
@@ -102,13 +102,13 @@ def write_pointer(home: Home, pointer: Pointer) -> None:
         "since": pointer.since,
         "previous": pointer.previous,
     }
-    files.write_json(home.current, value)
+    files.write_json(home.current, value, within=home.root)
 
 
 def read_manifest(home: Home, generation: str, findings: Findings | None = None) -> Manifest | None:
     """Return a generation's manifest; None when it is missing or damaged."""
     path = generation_folder(home, generation) / "manifest.json"
-    value = files.read_json(path, findings=findings)
+    value = files.read_state(home, path, findings)
     if value is None:
         return None
     manifest = _manifest_from_json(value)
@@ -140,7 +140,7 @@ def current_target(home: Home, findings: Findings | None = None) -> Target | Non
     """Return the managed target that is current, as recorded; None when there is none or its records are damaged.
 
     Nothing is proved by this: files may be missing and the interpreter may be gone. Raises StateNewerError and
-    StateError as `files.read_json` does.
+    StateError as `files.read_state` does.
     """
     pointer = read_pointer(home, findings)
     if pointer is None:

@@ -1,25 +1,29 @@
 """The configuration that holds for one run: command line over environment over file over default, each with its source.
 
 Reading uses the standard library alone (the plumbing entry points do it too); tomlkit, which keeps comments and order,
-is imported only inside the two functions that write. A file that is not TOML is reported and never touched.
+is imported only inside the two functions that write. A file that is not TOML is reported and never touched. Secrets lie
+in a file of their own, which few commands need: where it cannot be read, only those that ask for a secret fail.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from imprint import envvars
-from imprint.errors import InvalidValueError, StateError
+from imprint.errors import ImprintError, InvalidValueError, StateError
 from imprint.paths import Home
 from imprint.state.settings import (
     KEYS,
     LLM_PREFIX,
     Key,
     Value,
+    is_key,
     key_of,
     parse_stored,
     parse_text,
@@ -45,16 +49,28 @@ class Setting(Record):
 
 
 class Config(Record):
-    """Every key that is known or set, in listing order."""
+    """Every key that is known or set, in listing order.
+
+    `exposed` names the secrets that the configuration file holds, where others may read them; `locked` is why the file
+    of secrets could not be read, None when it could or is not there. `foreign` is why the home is another
+    application's, whose configuration is not read.
+    """
 
     settings: Mapping[str, Setting]
+    exposed: tuple[str, ...] = ()
+    locked: StateError | None = None
+    foreign: ImprintError | None = None
 
     def get(self, key: str) -> Setting:
-        """Return the setting of a key. Raises InvalidValueError for one that does not exist."""
-        if key in self.settings:
-            return self.settings[key]
+        """Return the setting of a key.
+
+        Raises InvalidValueError for one that does not exist, StateError for a secret in a file that cannot be read.
+        """
         known = key_of(key)
-        return Setting(known.name, known.default, known.default, "default")
+        setting = self.settings.get(known.name, Setting(known.name, known.default, known.default, "default"))
+        if known.secret and setting.origin == "default" and self.locked is not None:
+            raise self.locked
+        return setting
 
     def text(self, key: str) -> str:
         """Return a key's value as text; a key without one is a mistake of the caller."""
@@ -67,17 +83,48 @@ def load(home: Home, environ: Mapping[str, str], flags: Mapping[str, str]) -> Co
     Raises StateError (the file is no TOML or cannot be read), InvalidValueError (an unknown key or a bad value, with
     the option, variable or file that holds it).
     """
-    return merge(read_file(home.config), environ, flags, home.config)
-
-
-def merge(stored: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str], path: Path) -> Config:
-    """Return the configuration made of a parsed file, the environment and the options. Raises as `load` does."""
-    found = dict(flatten(stored))
+    foreign = _foreign(home)
+    stored = {name: (value, home.config) for name, value in _configured(home, ours=foreign is None).items()}
+    exposed = tuple(name for name in stored if key_of_file(name, home.config).secret)
+    locked = None
+    if foreign is None:
+        try:
+            hidden = flatten(read_file(home.secrets, home.root))
+            stored |= {_secret_in(name, home.secrets): (value, home.secrets) for name, value in hidden}
+        except StateError as error:
+            locked = error
     names = list(KEYS)
-    names += sorted({key_of_file(name, path).name for name in found} - set(names))
+    names += sorted({key_of_file(name, path).name for name, (_, path) in stored.items()} - set(names))
     names += sorted({key_of(flag).name for flag in flags} - set(names))
     names += sorted(set(_llm_keys(environ)) - set(names))
-    return Config({name: _resolve(key_of(name), found, environ, flags, path) for name in names})
+    return Config({name: _resolve(key_of(name), stored, environ, flags) for name in names}, exposed, locked, foreign)
+
+
+def _configured(home: Home, *, ours: bool) -> dict[str, Any]:
+    """Return what the configuration file sets; in another application's folder only if it sets nothing but our keys."""
+    try:
+        found = dict(flatten(read_file(home.config, home.root)))
+    except StateError:
+        if ours:
+            raise
+        return {}
+    return found if ours or all(map(is_key, found)) else {}
+
+
+def _foreign(home: Home) -> ImprintError | None:
+    """Return why the home's folder is not ours; what asks is loaded only for one that is there without our mark."""
+    if os.path.lexists(home.marker) or not os.path.lexists(home.root):
+        return None
+    from imprint import ownership
+
+    return ownership.foreign(home)
+
+
+def _secret_in(name: str, path: Path) -> str:
+    """Return the name of a key in the file of secrets. Raises InvalidValueError for one that does not belong there."""
+    if not key_of_file(name, path).secret:
+        raise InvalidValueError(f"{path}: {name} is not a secret", hint="move that line to config.toml")
+    return name
 
 
 def key_of_file(name: str, path: Path) -> Key:
@@ -90,7 +137,7 @@ def key_of_file(name: str, path: Path) -> Key:
 
 
 def _resolve(
-    key: Key, found: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str], path: Path
+    key: Key, stored: Mapping[str, tuple[Any, Path]], environ: Mapping[str, str], flags: Mapping[str, str]
 ) -> Setting:
     if key.name in flags:
         option = f"--{key.name.rpartition('.')[2].replace('_', '-')}"
@@ -98,8 +145,9 @@ def _resolve(
     variable = variable_in(key.name, environ)
     if variable is not None:
         return Setting(key.name, parse_text(key, environ[variable], variable), key.default, "env", variable)
-    if key.name in found:
-        return Setting(key.name, parse_stored(key, found[key.name], str(path)), key.default, "file", str(path))
+    if key.name in stored:
+        value, path = stored[key.name]
+        return Setting(key.name, parse_stored(key, value, str(path)), key.default, "file", str(path))
     return Setting(key.name, key.default, key.default, "default")
 
 
@@ -131,27 +179,41 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
-def read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path, root: Path) -> dict[str, Any]:
     """Return the parsed configuration file, `{}` when there is none. Raises StateError; changes nothing."""
-    return parse_toml(read_text(path), path)
+    return parse_toml(read_text(path, root), path)
 
 
-def read_text(path: Path) -> str:
-    """Return the file's text, empty when there is none. Raises StateError where it cannot be read as UTF-8."""
+def read_text(path: Path, root: Path) -> str:
+    """Return the file's text, empty when there is none. Raises StateError where it cannot be read as UTF-8.
+
+    `root` is the home, for what helps where the system refuses it.
+    """
     try:
-        with path.open("rb") as file:
+        # A FIFO without a writer would block a plain open for ever.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StateError(f"{path} is not a regular file", hint="move it away; nothing was changed")
             raw = file.read(_LONGEST + 1)
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from error
+        from imprint import access
+
+        why, hint = access.explain(error, path, root)
+        raise StateError(f"cannot read `{path}`: {why}", hint=hint) from error
     if len(raw) > _LONGEST:
-        raise StateError(f"{path} is larger than 1 MiB, which is no configuration", hint="move it away or mend it")
+        raise StateError(
+            f"{path} is larger than 1 MiB, too large for a configuration", hint="shorten it or move it away"
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise StateError(f"{path} is not UTF-8 (line {line})", hint="save it as UTF-8; it was left as it is") from None
+        raise StateError(
+            f"{path} is not UTF-8 (line {line})", hint="save it as UTF-8; the file was not changed"
+        ) from None
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
@@ -161,7 +223,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         detail = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
         raise StateError(
-            f"{path} is not valid TOML: {detail}", hint="mend that line; the file was left as it is"
+            f"{path} is not valid TOML: {detail}", hint="fix that line; the file was not changed"
         ) from None
 
 
@@ -175,7 +237,11 @@ def set_value(home: Home, name: str, text: str) -> Value:
 
     key = key_of(name)
     value = parse_text(key, text, None)
-    config_file.change(home, lambda document: config_file.put(document, name, value))
+    config_file.change(
+        home, home.secrets if key.secret else home.config, lambda document: config_file.put(document, name, value)
+    )
+    if key.secret and name in dict(flatten(read_file(home.config, home.root))):
+        config_file.change(home, home.config, lambda document: config_file.drop(document, name))
     return value
 
 
@@ -186,8 +252,10 @@ def unset_value(home: Home, name: str) -> bool:
     """
     from imprint.state import config_file
 
-    if name not in dict(flatten(read_file(home.config))):
+    places = (home.config,) if is_key(name) and not key_of(name).secret else (home.config, home.secrets)
+    there = [path for path in places if name in dict(flatten(read_file(path, home.root)))]
+    if not there:
         key_of(name)
-        return False
-    config_file.change(home, lambda document: config_file.drop(document, name))
-    return True
+    for path in there:
+        config_file.change(home, path, lambda document: config_file.drop(document, name))
+    return bool(there)

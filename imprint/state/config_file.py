@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-from collections.abc import Callable, MutableMapping
+import re
+import stat
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -13,55 +14,62 @@ import tomlkit
 from filelock import FileLock, Timeout
 from tomlkit.exceptions import TOMLKitError
 
+from imprint import ownership, touch
 from imprint.errors import BusyError, StateError
 from imprint.paths import Home
+from imprint.state import files
 from imprint.state.config import parse_toml, read_text
-from imprint.state.files import fsync_folder, raise_for_write
 from imprint.state.settings import Value
 
 _PATIENCE = 10.0
 """Seconds to wait for another writer; a write takes milliseconds."""
 
 
-def change(home: Home, edit: Callable[[tomlkit.TOMLDocument], None]) -> None:
-    """Read the file, apply `edit`, replace it in one step; two writers do not lose each other's change."""
+def change(home: Home, place: Path, edit: Callable[[tomlkit.TOMLDocument], None]) -> None:
+    """Read a file of the home's, apply `edit`, replace it in one step; two writers do not lose each other's change.
+
+    The home is proven to be ours first. The file of secrets is readable for its owner alone, another keeps its mode.
+    Raises StateError, BusyError, and ImprintError as `mutex.hold` does.
+    """
     # A configuration kept elsewhere and linked here stays a link.
-    path = Path(os.path.realpath(home.config))
+    path = Path(os.path.realpath(place))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        home.data.mkdir(parents=True, exist_ok=True)
-        with FileLock(home.data / "config.lock", timeout=_PATIENCE, fallback_to_soft=False):
-            text = read_text(path)
+        ownership.claim(home)
+        touch.make_folder(home.data, within=home.root)
+        with _alone(home):
+            files.sweep_folder(path.parent, re.compile(rf"\.{re.escape(path.name)}\..{{8}}\.tmp"), within=path.parent)
+            text = read_text(path, home.root)
             parse_toml(text, path)
             document = tomlkit.parse(text)
             edit(document)
             changed = tomlkit.dumps(document)
             parse_toml(changed, path)
-            replace_text(path, changed)
+            mode = 0o600 if place == home.secrets else _mode_of(path)
+            touch.write_file(path, changed.encode(), within=path.parent, mode=mode)
     except Timeout:
         raise BusyError("another imprint is changing the configuration", hint="try again") from None
     except TOMLKitError as error:
-        raise StateError(f"{path} cannot be changed: {error}", hint="mend the file; it was left as it is") from error
+        raise StateError(f"{path} cannot be changed: {error}", hint="fix the file; it was not changed") from error
     except OSError as error:
-        raise_for_write(path, error)
+        files.raise_for_write(path, error, home.root)
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Replace a file's content in one step, keeping its mode; a reader sees the old or the new text, never half."""
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
+def _mode_of(path: Path) -> int | None:
+    """Return the mode that somebody gave the file, None when there is none."""
     try:
-        with open(number, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(path.stat().st_mode & 0o7777)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    fsync_folder(path.parent)
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
+
+@contextlib.contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Hold the lock of the configuration for the body. Raises Timeout."""
+    lock = home.data / "config.lock"
+    # Made here, since the lock itself would follow a link, and would shut out a group that shares the home.
+    os.close(touch.open_lock(lock, within=home.root))
+    with FileLock(lock, timeout=_PATIENCE, fallback_to_soft=False):
+        yield
 
 
 def put(document: tomlkit.TOMLDocument, name: str, value: Value) -> None:

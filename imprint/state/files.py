@@ -11,47 +11,48 @@ import contextlib
 import errno
 import json
 import os
+import re
 import stat
-import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
+from imprint import access, ownership, touch
+from imprint.errors import ImprintError, NoSpaceError, NotOursError, StateError, StateNewerError
+from imprint.paths import Home
 from imprint.state.findings import Findings
+
+_REST = re.compile(r"\..+\.[0-9a-z_]{8}\.tmp")
+_REST_OF_MUTEX = re.compile(r"\.(?:setup\.lock\.holder|\.imprint-home)\.[0-9a-f]{8}\.tmp")
+"""Beside the mutex only what its holder writes: the configuration has a lock of its own."""
 
 SIZE_LIMIT = 8 * 1024 * 1024
 """No state file of ours comes near this many bytes; a larger one is foreign and is not read into memory."""
 
 
-def write_json(path: Path, value: object, *, durable: bool = True) -> None:
+def write_json(path: Path, value: object, *, within: Path, durable: bool = True) -> None:
     """Replace `path` with `value` as JSON so that a reader, or a power cut, sees the old file or the new one.
 
-    Without `durable` a power cut may leave a damaged file; that is for notes which are only a convenience. Missing
-    folders are created. Raises NoSpaceError when the disk is full and ImprintError
-    (`home-not-writable`) when the folder refuses the write; the old file is then still there.
+    `within` is the home, or the folder of ours, that it lies in. Without `durable` a power cut may leave a damaged
+    file; that is for notes which are only a convenience. Missing folders are created. Raises NoSpaceError when the
+    disk is full and ImprintError (`home-not-writable`) when the folder refuses the write; the old file is then still
+    there.
     """
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text.encode("ascii"), durable=durable)
+        touch.write_file(path, text.encode("ascii"), within=within, durable=durable)
     except OSError as error:
-        raise_for_write(path, error)
+        raise_for_write(path, error, within)
 
 
-def raise_for_write(path: Path, error: OSError) -> NoReturn:
-    """Raise the ImprintError that a failed write to `path` amounts to."""
+def raise_for_write(path: Path, error: OSError, root: Path | None = None) -> NoReturn:
+    """Raise the ImprintError that a failed write to `path` amounts to; `root` is the folder of ours it lies in."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise NoSpaceError(
             f"not enough disk space: more is needed to write `{path}`, {_free(path)} free there",
             hint="free some space on that disk, then run the command again",
         ) from error
-    raise ImprintError(
-        f"cannot write `{path}`: {error.strerror or error}",
-        hint="make the folder writable, or set IMPRINT_HOME to one that is",
-        code="home-not-writable",
-    ) from error
+    why, hint = access.explain(error, path, root, writing=True)
+    raise ImprintError(f"cannot write `{path}`: {why}", hint=hint, code="home-not-writable") from error
 
 
 def _free(path: Path) -> str:
@@ -62,60 +63,36 @@ def _free(path: Path) -> str:
     return "an unknown amount is"
 
 
-def _replace(path: Path, content: bytes, *, durable: bool) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        _rename_over(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108 - the bare name is what mkstemp returned
-        raise
-    if durable:
-        fsync_folder(path.parent)
+def sweep(home: Home) -> None:
+    """Remove what killed writers left beside state files. The caller holds the mutex, so no writer of ours is at work.
+
+    Only regular files whose names are those that `touch` gives to what it writes before it takes its place.
+    """
+    folders = [home.data, *_folders(home.data / "inplace"), *_folders(home.runtimes)]
+    for folder, name in [*((folder, _REST) for folder in folders), (home.root, _REST_OF_MUTEX)]:
+        sweep_folder(folder, name, within=home.root)
 
 
-def _rename_over(source: str, target: Path) -> None:
-    # On Windows a virus scanner or a reader without delete sharing refuses the replacement for a moment.
-    for pause in (0.02, 0.1, 0.5) if sys.platform == "win32" else ():
-        try:
-            os.replace(source, target)  # noqa: PTH105 - tests fake os to see the order of calls
-        except PermissionError:
-            time.sleep(pause)
-        else:
-            return
-    os.replace(source, target)  # noqa: PTH105 - as above
-
-
-def sweep(folder: Path) -> None:
-    """Remove what killed writers left in `folder`. The caller holds the mutex, so no writer of ours is at work."""
+def sweep_folder(folder: Path, name: re.Pattern[str], *, within: Path) -> None:
+    """Remove the regular files in `folder` that are named like that, as far as this user may."""
     with contextlib.suppress(OSError):
-        for path in folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        for entry in list(os.scandir(folder)):
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError, NotOursError):
+                    touch.remove_file(Path(entry.path), within=within)
 
 
-def fsync_folder(folder: Path) -> None:
-    """Make renames in `folder` survive a power cut, where the system can (not on Windows)."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
+def _folders(folder: Path) -> list[Path]:
     try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some network and overlay file systems cannot sync a folder; the rename itself is still atomic.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
-    finally:
-        os.close(descriptor)
+        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
-def read_json(path: Path, schema: int = 1, *, findings: Findings | None = None) -> dict[str, Any] | None:
-    """Return the object in `path`, or None when there is none.
+def read_json(
+    path: Path, schema: int = 1, *, within: Path | None = None, findings: Findings | None = None
+) -> dict[str, Any] | None:
+    """Return the object in `path`, or None when there is none; `within` is the home, if it lies in one.
 
     A damaged or foreign file (not a regular file, too large, not UTF-8 JSON, no object, no integer `schema`) counts
     as none and is told to `findings`, which set it aside where this run may. Raises StateError when the system does
@@ -127,7 +104,7 @@ def read_json(path: Path, schema: int = 1, *, findings: Findings | None = None) 
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable(path, error, within) from error
     except _DamagedError as error:
         if findings is not None:
             findings.damaged(path, str(error), seen=status)
@@ -140,9 +117,23 @@ def read_json(path: Path, schema: int = 1, *, findings: Findings | None = None) 
     return value
 
 
-def unreadable(path: Path, error: OSError) -> StateError:
+def unreadable(path: Path, error: OSError, root: Path | None = None) -> StateError:
     """Return the error that a failed read of `path` amounts to: nothing is known of what it holds."""
-    return StateError(f"cannot read `{path}`: {error.strerror or error}", hint="check its permissions")
+    why, hint = access.explain(error, path, root)
+    return StateError(f"cannot read `{path}`: {why}", hint=hint)
+
+
+def read_state(home: Home, path: Path, findings: Findings | None = None) -> dict[str, Any] | None:
+    """Return what `read_json` finds in a state file of the home; nothing counts in another application's folder.
+
+    Raises as `read_json` does.
+    """
+    error = ownership.foreign(home)
+    if error is None:
+        return read_json(path, within=home.root, findings=findings)
+    if findings is not None:
+        findings.unread(home.root, error)
+    return None
 
 
 class _DamagedError(Exception):

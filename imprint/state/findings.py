@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from imprint import access, touch
 from imprint.errors import ImprintError, StateError
+from imprint.paths import Home
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """A file or folder that could not be used as state: a stable code, a sentence, and what a person can do.
 
     `moved_to` is where it is now, None when it was left in its place.
@@ -29,11 +30,11 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """The findings of one run, each path once. `sets_aside`: the caller writes, and holds the mutex."""
+    """The findings of one run, each path once. `writing_in`: the home whose mutex the caller holds, to write in it."""
 
-    def __init__(self, *, sets_aside: bool = False) -> None:
+    def __init__(self, *, writing_in: Home | None = None) -> None:
         super().__init__()
-        self.sets_aside = sets_aside
+        self.home = writing_in
 
     def add(self, finding: Finding) -> None:
         """Add a finding; what is said last of a path holds."""
@@ -51,11 +52,11 @@ class Findings(list[Finding]):
         With `seen` nothing happens when another process has replaced the file since. Raises StateError when the file
         should be set aside and cannot be.
         """
-        if not self.sets_aside:
+        if self.home is None:
             hint = "`imprint setup` sets it aside and restores what it held"
             self.add(Finding(path, "state-damaged", f"`{path}` {why}; nothing was changed", hint))
             return
-        moved = set_aside(path, why, seen)
+        moved = set_aside(path, why, self.home, seen)
         if moved is not None:
             message = f"`{path}` {why} and was set aside as `{moved.name}`"
             hint = "`imprint setup` restores what it held; delete the set-aside file once you have seen it"
@@ -66,10 +67,10 @@ class Findings(list[Finding]):
         self.add(Finding(path, error.specific_code, error.message, error.hint))
 
 
-def set_aside(path: Path, why: str, seen: os.stat_result | None = None) -> Path | None:
+def set_aside(path: Path, why: str, home: Home, seen: os.stat_result | None = None) -> Path | None:
     """Rename `path` to `NAME.corrupt-<time>` and return the new path; None when the file has gone or was replaced.
 
-    Raises StateError when it cannot be renamed.
+    Raises StateError when it cannot be renamed, NotOursError when it does not lie in the home.
     """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     moved = path.with_name(f"{path.name}.corrupt-{stamp}")
@@ -80,12 +81,10 @@ def set_aside(path: Path, why: str, seen: os.stat_result | None = None) -> Path 
     try:
         if seen is not None and not os.path.samestat(seen, path.lstat()):
             return None
-        path.rename(moved)
+        touch.move(path, moved, within=home.root)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateError(
-            f"`{path}` {why}, and it cannot be set aside: {error.strerror or error}",
-            hint=f"move `{path}` away yourself, or make its folder writable",
-        ) from error
+        refused, hint = access.explain(error, path, home.root, writing=True)
+        raise StateError(f"`{path}` {why}, and it cannot be set aside: {refused}", hint=hint) from error
     return moved

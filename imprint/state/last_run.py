@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from imprint import touch
 from imprint.errors import ImprintError, StateError, StateNewerError
 from imprint.paths import Home
 from imprint.state import files
@@ -43,10 +44,10 @@ def path_of(home: Home) -> Path:
 def read(home: Home, findings: Findings | None = None) -> LastRun | None:
     """Return the last start; None when there was none, or when its file is damaged or cannot be read.
 
-    It is a note that every command can do without. Raises StateNewerError as `files.read_json` does.
+    It is a note that every command can do without. Raises StateNewerError as `files.read_state` does.
     """
     try:
-        value = files.read_json(path_of(home), findings=findings)
+        value = files.read_state(home, path_of(home), findings)
     except StateNewerError:
         raise
     except StateError as error:
@@ -70,10 +71,11 @@ def note(home: Home, run: LastRun) -> None:
         if before is not None and replace(before, time=run.time) == run:
             return
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        files.write_json(path_of(home), {"schema": 1, **asdict(replace(run, time=stamp))})
+        value = {"schema": 1, **asdict(replace(run, time=stamp))}
+        files.write_json(path_of(home), value, within=home.root)
 
 
 def forget(home: Home) -> None:
     """Remove the record: something newer is known. The caller holds the mutex."""
     with contextlib.suppress(OSError):
-        path_of(home).unlink(missing_ok=True)
+        touch.remove_file(path_of(home), within=home.root)

@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from imprint import ownership, touch
 from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
+from imprint.state import files
 from imprint.state.files import raise_for_write
 
 if sys.platform == "win32":  # pragma: no cover
@@ -54,21 +56,24 @@ def hold(
     command: str = "imprint",
     on_wait: Callable[[str], None] | None = None,
 ) -> Iterator[None]:
-    """Hold the mutex of `home` for the body; the home is created when it is missing.
+    """Hold the mutex of `home` for the body; the home is created when it is missing, and proven to be ours.
 
-    Waits at most `wait_seconds` (0: not at all) and calls `on_wait` once with a sentence before it waits.
-    Raises BusyError naming the holder, NoSpaceError, or ImprintError when the home cannot be written.
+    What killed writers left beside state files is swept first. Waits at most `wait_seconds` (0: not at all) and calls
+    `on_wait` once with a sentence before it waits.
+    Raises BusyError naming the holder, NoSpaceError, or ImprintError when the home cannot be written, is another
+    application's (`not-ours`), or may not be run by this user (`unsafe-home`).
     """
     descriptor = _open(home)
     try:
         _acquire(descriptor, home, wait_seconds, on_wait)
         note = _note_path(home)
-        _write_note(note, command)
+        _write_note(home, command)
+        files.sweep(home)
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
-                note.unlink()
+                touch.remove_file(note, within=home.root)
             _unlock(descriptor)
     finally:
         os.close(descriptor)
@@ -88,10 +93,10 @@ def holder(home: Home) -> Holder | None:
 
 def _open(home: Home) -> int:
     try:
-        home.root.mkdir(parents=True, exist_ok=True)
-        return os.open(home.mutex, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        ownership.claim(home)
+        return touch.open_lock(home.mutex, within=home.root)
     except OSError as error:
-        raise_for_write(home.mutex, error)
+        raise_for_write(home.mutex, error, home.root)
 
 
 def _acquire(descriptor: int, home: Home, wait_seconds: float, on_wait: Callable[[str], None] | None) -> None:
@@ -114,7 +119,7 @@ def _acquire(descriptor: int, home: Home, wait_seconds: float, on_wait: Callable
 
 def _who(home: Home) -> str:
     found = holder(home)
-    return found.describe() if found else "a process that did not say who it is"
+    return found.describe() if found else "an unidentified process"
 
 
 if sys.platform == "win32":  # pragma: no cover
@@ -175,12 +180,12 @@ def _note_path(home: Home) -> Path:
     return home.mutex.with_name(home.mutex.name + ".holder")
 
 
-def _write_note(note: Path, command: str) -> None:
+def _write_note(home: Home, command: str) -> None:
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = json.dumps({"pid": os.getpid(), "since": since, "command": command, "host": _host()})
     # The note helps a waiter and nobody else: a full disk must not stop the holder.
     with contextlib.suppress(OSError):
-        note.write_text(text + "\n", encoding="utf-8")
+        touch.write_file(_note_path(home), f"{text}\n".encode(), within=home.root, durable=False)
 
 
 def _host() -> str:

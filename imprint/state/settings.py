@@ -93,6 +93,11 @@ KEYS: dict[str, Key] = {
 """Every fixed key, in the order in which they are listed."""
 
 
+def is_key(name: str) -> bool:
+    """Whether there is a key of that name."""
+    return name in KEYS or _LLM_KEY.fullmatch(name) is not None
+
+
 def key_of(name: str) -> Key:
     """Return the key of that name. Raises InvalidValueError with the nearest name for an unknown one."""
     if name in KEYS:

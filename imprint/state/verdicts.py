@@ -16,9 +16,9 @@ KEPT = 64
 def load(home: Home, findings: Findings | None = None) -> tuple[Verdict, ...]:
     """Return the recorded verdicts; none when the file is damaged, which `findings` are told.
 
-    Raises StateNewerError and StateError as `files.read_json` does.
+    Raises StateNewerError and StateError as `files.read_state` does.
     """
-    value = files.read_json(home.verdicts, findings=findings)
+    value = files.read_state(home, home.verdicts, findings)
     if value is None:
         return ()
     try:
@@ -32,4 +32,4 @@ def load(home: Home, findings: Findings | None = None) -> tuple[Verdict, ...]:
 def record(home: Home, verdict: Verdict, findings: Findings | None = None) -> None:
     """Add a verdict in place of one with the same fingerprint. The caller holds the mutex."""
     others = [other for other in load(home, findings) if other.fingerprint != verdict.fingerprint]
-    files.write_json(home.verdicts, wire.verdicts_to_json([*others, verdict][-KEPT:]))
+    files.write_json(home.verdicts, wire.verdicts_to_json([*others, verdict][-KEPT:]), within=home.root)

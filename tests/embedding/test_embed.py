@@ -56,7 +56,7 @@ def desk(tmp_path: Path) -> Desk:
     interpreter_of(prefix).parent.mkdir(parents=True)
     interpreter_of(prefix).symlink_to(sys.executable)
     manifest = Manifest(GENERATION, "cpu", "1.31.1", {}, "3.11.7", sys.executable, None, "2026-01-01T00:00:00Z", {})
-    write_json(prefix / "manifest.json", manifest_to_json(manifest))
+    write_json(prefix / "manifest.json", manifest_to_json(manifest), within=home.root)
     write_pointer(home, Pointer(GENERATION, "2026-01-01T00:00:00Z"))
     catalogue = load_catalogue()
     model = catalogue.model(catalogue.default)

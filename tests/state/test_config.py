@@ -125,7 +125,7 @@ def test_a_broken_file_is_reported_and_never_touched(home: Home, content: bytes)
         with pytest.raises(StateError, match=r"config\.toml"):
             action()
     assert home.config.read_bytes() == content
-    assert [path.name for path in home.root.iterdir() if path.is_file()] == ["config.toml"]
+    assert {path.name for path in home.root.iterdir() if path.is_file()} == {"config.toml", home.marker.name}
 
 
 def test_the_line_of_the_mistake_is_named(home: Home) -> None:
@@ -163,12 +163,53 @@ def test_a_table_is_not_overwritten_by_a_value(home: Home) -> None:
     assert (loaded.get("llm.a.host").value, loaded.get("llm.b").value, loaded.get("llm.c").value) == ("x", "y", "z")
 
 
-def test_the_file_is_private_and_keeps_the_mode_a_person_gave_it(home: Home) -> None:
-    config.set_value(home, "server.token", "secret")
-    assert stat.S_IMODE(home.config.stat().st_mode) == 0o600
-    home.config.chmod(0o640)
-    config.set_value(home, "server.port", "9999")
-    assert stat.S_IMODE(home.config.stat().st_mode) == 0o640
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o077])
+def test_the_mode_follows_the_umask_and_a_person_may_choose_another(home: Home, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        config.set_value(home, "server.port", "9999")
+        assert stat.S_IMODE(home.config.stat().st_mode) == 0o666 & ~umask
+        home.config.chmod(0o640)
+        config.set_value(home, "server.port", "9998")
+        assert stat.S_IMODE(home.config.stat().st_mode) == 0o640
+        config.set_value(home, "server.token", "secret")
+        config.set_value(home, "llm.there.api_key", "secret")
+        home.secrets.chmod(0o644)
+        config.set_value(home, "server.token", "secret too")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(home.secrets.stat().st_mode) == 0o600
+    assert "secret" not in home.config.read_text(encoding="utf-8")
+    loaded = config.load(home, {}, {})
+    assert (loaded.get("server.token").value, loaded.get("server.token").source) == ("secret too", str(home.secrets))
+    assert loaded.get("llm.there.api_key").value == "secret"
+    assert config.unset_value(home, "server.token")
+    assert config.load(home, {}, {}).get("server.token").value is None
+
+
+def test_a_secret_in_the_open_is_read_told_and_moved_when_it_is_set(home: Home) -> None:
+    write(home, '# mine\n[server]\nport = 9000\ntoken = "old"\n')
+    loaded = config.load(home, {}, {})
+    assert (loaded.get("server.token").value, loaded.exposed) == ("old", ("server.token",))
+    config.set_value(home, "server.token", "new")
+    assert home.config.read_text(encoding="utf-8") == "# mine\n[server]\nport = 9000\n"
+    loaded = config.load(home, {}, {})
+    assert (loaded.get("server.token").value, loaded.exposed) == ("new", ())
+
+
+def test_only_secrets_belong_into_their_file(home: Home) -> None:
+    home.secrets.write_text('[model]\ndevice = "gpu"\n', encoding="utf-8")
+    with pytest.raises(InvalidValueError, match=r"secrets\.toml"):
+        config.load(home, {}, {})
+
+
+def test_damaged_secrets_stop_only_what_asks_for_one(home: Home) -> None:
+    home.secrets.write_text("[server\n", encoding="utf-8")
+    loaded = config.load(home, {}, {})
+    assert loaded.get("model.device").value == "cpu"
+    with pytest.raises(StateError, match=r"secrets\.toml"):
+        loaded.get("server.token")
+    assert config.load(home, {"IMPRINT_SERVER_TOKEN": "x"}, {}).get("server.token").value == "x"
 
 
 def test_a_linked_file_stays_a_link(home: Home, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from imprint import touch
 from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
+from imprint.paths import Home
 from imprint.state import files
 from imprint.state.files import read_json, write_json
 from imprint.state.findings import Findings
@@ -17,7 +19,7 @@ from imprint.state.findings import Findings
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "ünder" / "data" / "state.json"
-    write_json(path, {"schema": 1, "name": "München \udcff", "n": 2**70})
+    write_json(path, {"schema": 1, "name": "München \udcff", "n": 2**70}, within=tmp_path)
     assert read_json(path) == {"schema": 1, "name": "München \udcff", "n": 2**70}
     assert [entry.name for entry in path.parent.iterdir()] == ["state.json"]
 
@@ -25,7 +27,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_a_missing_file_is_none(tmp_path: Path) -> None:
     assert read_json(tmp_path / "none.json") is None
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StateError, match="Not a directory"):
+    with pytest.raises(StateError, match="is not a folder"):
         read_json(tmp_path / "file" / "none.json")
 
 
@@ -55,7 +57,7 @@ BAD = {
 def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.json"
     path.write_bytes(content)
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=Home(tmp_path))
     assert read_json(path, findings=findings) is None
     assert not path.exists()
     (finding,) = findings
@@ -92,7 +94,7 @@ def test_what_is_no_regular_file_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "foreign").symlink_to("/etc/passwd")
     (tmp_path / "device").symlink_to("/dev/zero")
     for name in ("folder", "fifo", "dangling", "foreign", "device"):
-        findings = Findings(sets_aside=True)
+        findings = Findings(writing_in=Home(tmp_path))
         assert read_json(tmp_path / name, findings=findings) is None, name
         assert len(findings) == 1, name
         assert not os.path.lexists(tmp_path / name), name
@@ -103,14 +105,14 @@ def test_a_huge_file_is_set_aside_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     with path.open("wb") as file:
         file.truncate(files.SIZE_LIMIT * 50)
-    assert read_json(path, findings=Findings(sets_aside=True)) is None
+    assert read_json(path, findings=Findings(writing_in=Home(tmp_path))) is None
     assert not path.exists()
 
 
 def test_two_damaged_files_in_one_second_are_both_kept(tmp_path: Path) -> None:
     for _ in range(3):
         (tmp_path / "state.json").write_bytes(b"x")
-        assert read_json(tmp_path / "state.json", findings=Findings(sets_aside=True)) is None
+        assert read_json(tmp_path / "state.json", findings=Findings(writing_in=Home(tmp_path))) is None
     assert len(list(tmp_path.iterdir())) == 3
 
 
@@ -130,9 +132,9 @@ def test_what_cannot_be_set_aside_is_an_error(tmp_path: Path, monkeypatch: pytes
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(Path, "rename", refuse)
+    monkeypatch.setattr(touch, "move", refuse)
     with pytest.raises(StateError, match="cannot be set aside"):
-        read_json(path, findings=Findings(sets_aside=True))
+        read_json(path, findings=Findings(writing_in=Home(tmp_path)))
     assert path.read_bytes() == b"x"
 
 
@@ -143,14 +145,14 @@ def test_a_failed_write_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[ImprintError]
 ) -> None:
     path = tmp_path / "state.json"
-    write_json(path, {"schema": 1})
+    write_json(path, {"schema": 1}, within=tmp_path)
 
     def fail(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(error):
-        write_json(path, {"schema": 1, "new": True})
+        write_json(path, {"schema": 1, "new": True}, within=tmp_path)
     monkeypatch.undo()
     assert read_json(path) == {"schema": 1}
     assert len(list(tmp_path.iterdir())) == 1
@@ -172,7 +174,7 @@ def test_the_file_is_synced_before_the_rename_and_the_folder_after(
 
     monkeypatch.setattr(os, "fsync", seen_fsync)
     monkeypatch.setattr(os, "replace", seen_replace)
-    write_json(tmp_path / "state.json", {"schema": 1})
+    write_json(tmp_path / "state.json", {"schema": 1}, within=tmp_path)
     assert calls == ["fsync file", "replace", "fsync folder"]
 
 
@@ -189,7 +191,7 @@ def test_no_content_raises_anything_but_newer(tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("state")
     path = folder / "state.json"
     path.write_bytes(content)
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=Home(folder))
     try:
         value = read_json(path, findings=findings)
     except StateNewerError:
@@ -203,7 +205,7 @@ def test_no_content_raises_anything_but_newer(tmp_path_factory: pytest.TempPathF
 def test_a_cut_at_any_point_leaves_old_new_or_none(tmp_path: Path) -> None:
     """A file that was cut or filled with NULs by a power loss counts as none; it is never half believed."""
     path = tmp_path / "state.json"
-    write_json(path, {"schema": 1, "generation": "a"})
+    write_json(path, {"schema": 1, "generation": "a"}, within=tmp_path)
     whole = path.read_bytes()
     for length in range(len(whole)):
         for content in (whole[:length], whole[:length].ljust(len(whole), b"\0")):

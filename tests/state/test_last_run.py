@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from imprint import touch
 from imprint.paths import Home
 from imprint.state import last_run
 from imprint.state.findings import Findings
@@ -40,7 +41,7 @@ def test_the_cpu_by_choice_missed_nothing() -> None:
 def test_a_damaged_record_is_set_aside(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.data.mkdir()
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=home)
     last_run.path_of(home).write_text(json.dumps({"schema": 1, "asked": "gpu", "provider": 7}))
     assert last_run.read(home, findings) is None
     assert len(findings) == 1
@@ -60,6 +61,6 @@ def test_a_newer_record_or_a_home_that_cannot_be_written_stops_no_embedding(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("imprint.state.files._replace", refuse)
+    monkeypatch.setattr(touch, "write_file", refuse)
     last_run.note(home, LastRun("gpu", CPU, "g1", "m"))
     assert last_run.read(home) is None

@@ -94,7 +94,7 @@ def test_a_foreign_holder_is_called_unknown_even_beside_a_stale_note(tmp_path: P
     _end(_start(HOLD, tmp_path))
     process = _start(FOREIGN, tmp_path)
     try:
-        with pytest.raises(BusyError, match="did not say who it is"), mutex.hold(Home(tmp_path), 0):
+        with pytest.raises(BusyError, match="an unidentified process"), mutex.hold(Home(tmp_path), 0):
             pass
     finally:
         _end(process)

@@ -39,7 +39,7 @@ def test_garbage_is_set_aside_and_the_next_verdict_is_recorded(tmp_path: Path, c
     home = Home(tmp_path)
     home.data.mkdir()
     home.verdicts.write_text(content)
-    findings = Findings(sets_aside=True)
+    findings = Findings(writing_in=home)
     verdicts.record(home, _verdict("ok"), findings)
     (finding,) = findings
     assert finding.moved_to is not None

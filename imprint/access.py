@@ -1,0 +1,205 @@
+"""Says what the system refused, whose fault it is, and the command that helps: "no permission" is never "damaged".
+
+Looks at owners and modes, changes nothing. A command is named only where it can work: `chmod` for the owner, `chown` or
+`chmod` as root for what is somebody else's, none for what no command changes. Standard library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+from imprint.errors import ImprintError
+
+_PERMISSION = {errno.EACCES, errno.EPERM}
+_BAD_PATH = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+
+CODES = {
+    **dict.fromkeys(_PERMISSION, "no-permission"),
+    **dict.fromkeys(_BAD_PATH, "bad-path"),
+    errno.EROFS: "read-only",
+    errno.EIO: "disk-error",
+    errno.ESTALE: "disk-error",
+    errno.ENXIO: "disk-error",
+    errno.ENODEV: "disk-error",
+    errno.EMFILE: "open-files-limit",
+    errno.ENFILE: "open-files-limit",
+    errno.EAGAIN: "process-limit",
+    errno.ENOMEM: "no-memory",
+}
+"""The stable code of each error number that is a fact about the surroundings and not a fault of Imprint's."""
+
+_HINTS = {
+    errno.EROFS: "mount it writable, or set IMPRINT_HOME to a folder on another file system",
+    errno.EIO: "the disk reports errors; the system's log (`dmesg`) says which",
+    errno.ESTALE: "the file server has dropped this folder; mount it again",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n 1024`), then run it again",
+    errno.ENFILE: "the system has too many files open; close some programs, then run it again",
+    errno.EAGAIN: "raise the limit of processes (`ulimit -u`, or the container's pids limit), then run it again",
+    errno.ENOMEM: "the system is out of memory; close some programs, then run it again",
+    errno.ENAMETOOLONG: "set IMPRINT_HOME to a shorter path",
+}
+_WORDS = {
+    errno.EROFS: "the file system is read-only",
+    errno.EIO: "the disk failed (input/output error)",
+    errno.ESTALE: "the network file system is gone (stale file handle)",
+    errno.EMFILE: "this process has too many files open",
+    errno.ENFILE: "the system has too many files open",
+    errno.EAGAIN: "the system allows no further process",
+    errno.ENOMEM: "the system is out of memory",
+}
+
+
+def error_of(error: OSError) -> ImprintError | None:
+    """Return what an error of the system's amounts to for a person, None where it says nothing about the system."""
+    code = CODES.get(error.errno or 0)
+    if code is None:
+        return None
+    named = error.filename if isinstance(error.filename, str | bytes) else None
+    path = Path(os.fsdecode(named)).absolute() if named else None
+    why, hint = explain(error, path)
+    return ImprintError(f"cannot use `{path}`: {why}" if path is not None else why, hint=hint, code=code)
+
+
+def explain(
+    error: OSError, path: Path | None, root: Path | None = None, *, writing: bool = False
+) -> tuple[str, str | None]:
+    """Return why the system refused `path`, as a fragment, and what helps, None where nothing is known to.
+
+    `root` is the folder of ours in which `path` lies: what belongs to one user there is meant to belong to them all.
+    """
+    number = error.errno or 0
+    if path is not None and number in _PERMISSION:
+        return _permission(path, root or path, writing=writing)
+    if path is not None and number in _BAD_PATH - {errno.ENAMETOOLONG}:
+        return _bad_path(path, error)
+    return _WORDS.get(number, (error.strerror or str(error)).lower()), _HINTS.get(number)
+
+
+def owner_of(status: os.stat_result) -> str:
+    """Return the user a file belongs to: the name, or `user 1000` where the system has none for that number."""
+    return _user(status.st_uid, "user ")
+
+
+def me() -> str:
+    """Return this user as `chown` takes it: the name, or the number where the system has no name for it."""
+    return _user(os.geteuid())
+
+
+def as_root(*command: str | Path) -> str:
+    """Return a command, in backticks, as somebody who may run it types it: with sudo where there is one."""
+    text = shlex.join(os.fspath(word) for word in command)
+    return f"`sudo {text}`" if shutil.which("sudo") else f"as root `{text}`"
+
+
+def blocked_at(path: Path, *, writing: bool = False) -> Path:
+    """Return what keeps this user from `path`: a folder on the way that may not be entered, or the path itself.
+
+    With `writing` also the folder in which the path, or the first missing folder on the way, would have to be made.
+    """
+    for folder in reversed(path.parents):
+        if not os.path.lexists(folder):
+            return folder.parent
+        if not _may(folder, os.X_OK):
+            return folder
+    if writing and not _may(path.parent, os.W_OK):
+        return path.parent
+    return path if os.path.lexists(path) else path.parent
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _permission(path: Path, root: Path, *, writing: bool) -> tuple[str, str | None]:
+    culprit = blocked_at(path, writing=writing)
+    why = "permission denied"
+    if sys.platform == "win32":
+        return why, f"give your account access to `{culprit}`"
+    try:
+        found = culprit.lstat()
+    except OSError:
+        return why, None
+    what = "it" if culprit == path else f"`{culprit}`"
+    if found.st_uid == os.geteuid():
+        why += f", {what} has the mode {stat.S_IMODE(found.st_mode):04o}"
+    else:
+        why += f", {what} belongs to {owner_of(found)}"
+    if os.geteuid() == 0 or (not stat.S_ISDIR(found.st_mode) and _may(culprit, os.W_OK if writing else os.R_OK)):
+        return why, "its mode allows it: look at the mount (a network share?) and the system's security policy"
+    return why, _remedy(culprit, found, root, writing=writing)
+
+
+def _remedy(culprit: Path, found: os.stat_result, root: Path, *, writing: bool) -> str:
+    """Return what gives this user access to `culprit`, as far as it lies in `root`, and to what is there like it."""
+    if found.st_uid == os.geteuid():
+        return f"run `{shlex.join(['chmod', '-R', 'u+rwX', os.fspath(_all_of(culprit, root))])}`"
+    if not culprit.is_relative_to(root):
+        enter = as_root("chmod", "a+x", culprit)
+        return f"set IMPRINT_HOME to a folder that you may enter, or let everybody enter this one: {enter}"
+    whole = root.lstat()
+    if whole.st_uid == os.geteuid():
+        return f"make all of it yours again: {as_root('chown', '-R', me(), root)}"
+    if whole.st_gid in {os.getegid(), *os.getgroups()} and whole.st_mode & (stat.S_IWGRP if writing else stat.S_IRGRP):
+        return _for_the_group(_all_of(culprit, root), found, whole, writing=writing)
+    return _for_others(culprit, root, owner_of(whole), writing=writing)
+
+
+def _for_the_group(shared: Path, found: os.stat_result, whole: os.stat_result, *, writing: bool) -> str:
+    if found.st_gid != whole.st_gid:
+        return f"give it to the group that shares the folder: {as_root('chgrp', '-R', _group(whole.st_gid), shared)}"
+    return f"let the group in: {as_root('chmod', '-R', 'g+rwX' if writing else 'g+rX', shared)}"
+
+
+def _for_others(culprit: Path, root: Path, owner: str, *, writing: bool) -> str:
+    if writing:
+        take = as_root("chown", "-R", me(), root)
+        return f"run it as {owner}, set IMPRINT_HOME to a folder of your own, or make this one yours: {take}"
+    only = ["-R"] if culprit != root else []
+    return f"run it as {owner}, or let others read: {as_root('chmod', *only, 'a+rX', _all_of(culprit, root))}"
+
+
+def _all_of(culprit: Path, root: Path) -> Path:
+    """Return the folder or file directly below `root` that holds `culprit`: as much as one command should change."""
+    below = culprit.relative_to(root).parts if culprit.is_relative_to(root) else ()
+    return root / below[0] if below else culprit
+
+
+def _bad_path(path: Path, error: OSError) -> tuple[str, str | None]:
+    for place in (*reversed(path.parents), path):
+        if error.errno == errno.ELOOP and _loops(place):
+            return f"`{place}` is a link that leads to itself", f"run `{shlex.join(['rm', os.fspath(place)])}`"
+        if error.errno == errno.ENOTDIR and place != path and os.path.lexists(place) and not place.is_dir():
+            return f"`{place}` is not a folder", f"move `{place}` away, or set IMPRINT_HOME to another folder"
+    return (error.strerror or str(error)).lower(), None
+
+
+def _loops(place: Path) -> bool:
+    try:
+        place.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _user(number: int, prefix: str = "") -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(number).pw_name
+    except (ImportError, KeyError):
+        return f"{prefix}{number}"
+
+
+def _group(number: int) -> str:
+    try:
+        import grp
+
+        return grp.getgrgid(number).gr_name
+    except (ImportError, KeyError):
+        return str(number)
