@@ -20,6 +20,7 @@ INTERRUPTED = 130
 CODES: Mapping[str, int] = MappingProxyType(
     {
         "failed": FAILED,
+        "not-ours": FAILED,
         "usage": USAGE,
         "invalid-value": USAGE,
         "state-unreadable": 3,

@@ -169,13 +169,13 @@ def write_receipt(store: Store, receipt: Receipt) -> None:
 
 def read_proof(store: Store, findings: Findings | None = None) -> dict[str, Any] | None:
     """Return what is kept of the newest check; None when there is none or it is of an earlier environment here."""
-    return _read(store.proof, store.prefix, findings)
+    return _read(store, store.proof, findings)
 
 
 def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
     """Keep what a check found; it is only a convenience, so it may be lost in a power cut."""
     value = {"schema": 1, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix), **proof}
-    files.write_json(store.proof, value, durable=False)
+    files.write_json(store.proof, value, within=store.root, durable=False)
 
 
 def finish(store: Store) -> None:

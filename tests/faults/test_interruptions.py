@@ -191,7 +191,9 @@ def test_those_that_do_not_wait_are_told_who_is_at_work(place: Place) -> None:
         outputs = [end(process) for process in [start(place, "cpu") for _ in range(5)]]
         assert "cpu" in outputs
         assert all(output == "cpu" or output.startswith("BusyError busy") for output in outputs)
-        assert all("`imprint setup`" in output for output in outputs if output != "cpu" and "unidentified" not in output)
+        assert all(
+            "`imprint setup`" in output for output in outputs if output != "cpu" and "unidentified" not in output
+        )
         assert_whole(place)
 
 

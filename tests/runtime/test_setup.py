@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from imprint import ownership
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, StateNewerError, UsageError
 from imprint.operations.status import status
 from imprint.planning.model import Device, Nvidia
@@ -341,12 +342,13 @@ def test_a_generation_in_use_is_removed_by_a_later_run(place: Place) -> None:
 
 
 def test_leftovers_of_killed_runs_go_and_foreign_folders_stay(place: Place) -> None:
+    ownership.claim(place.home)
     leftover = place.home.runtimes / "20200101T000000Z-cpu-1.0-abcd"
     (leftover / "lib").mkdir(parents=True)
     foreign = place.home.runtimes / "my notes"
     foreign.mkdir()
     place.home.data.mkdir()
-    (place.home.data / ".current.json.x1.tmp").write_text("{")
+    (place.home.data / ".current.json.0123abcd.tmp").write_text("{")
     place.setup()
     assert not leftover.exists()
     assert foreign.exists()

@@ -129,7 +129,7 @@ def test_what_cannot_be_set_aside_is_an_error(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "state.json"
     path.write_bytes(b"x")
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(touch, "move", refuse)
