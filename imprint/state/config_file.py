@@ -21,8 +21,8 @@ from imprint.state import files
 from imprint.state.config import parse_toml, read_text
 from imprint.state.settings import Value
 
-_PATIENCE = 10.0
-"""Seconds to wait for another writer; a write takes milliseconds."""
+_PATIENCE = 30.0
+"""Seconds to wait for another writer. A write takes milliseconds, on a busy disk up to a second."""
 
 
 def change(home: Home, place: Path, edit: Callable[[tomlkit.TOMLDocument], None]) -> None:
