@@ -118,13 +118,17 @@ def main(
         return _answer(given, commands, ready)
     except OSError as error:  # stdout cannot be written: nobody reads any more, or an error's document does not fit
         human.silence(sys.stdout)
-        return exits.FAILED if isinstance(error, BrokenPipeError) else exits.explain(error, given)[1]
+        if isinstance(error, BrokenPipeError):
+            return exits.FAILED
+        remark, code = exits.explain(error, given)
+        human.say_remark("error", remark)
+        return code
 
 
 def _prepare_streams() -> None:
-    # A process started with a stream closed has None there; what goes there is then nobody's.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as we do
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    # A process started with a stream closed has None there. An answer that cannot be written is a failure, talk is not.
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - lives as long as we do
     for stream in (sys.stdout, sys.stderr):
         # Text that the terminal's encoding lacks is shown escaped; it is no reason to fail.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")

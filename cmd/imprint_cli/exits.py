@@ -80,6 +80,8 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = error.filename or "standard output"
         return Remark("no-space", f"no space left: {where}", "free some space there, then run it again"), 7
+    if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
+        return Remark("output-not-writable", "standard output is closed"), FAILED
     from imprint_cli.crash import record_crash
 
     return record_crash(error, arguments), BUG

@@ -89,6 +89,14 @@ def say_remarks(warnings: Iterable[Remark], errors: Iterable[Remark]) -> None:
         say_remark("error", remark)
 
 
+def duration(seconds: float) -> str:
+    """Return seconds as people say them: `8 s`, `9 min`, `2 h 5 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def size(count: int | None) -> str:
     """Return bytes as people write them, in decimal units: `1.4 GB`, `23.8 MB`; `unknown` for None."""
     if count is None:

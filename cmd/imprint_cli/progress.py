@@ -7,7 +7,7 @@ from typing import TextIO
 
 from imprint.printable import printable_line
 from imprint.runtime.events import Event
-from imprint_cli.human import animates, draw, say, size
+from imprint_cli.human import animates, draw, duration, say, size
 
 HEARTBEAT_SECONDS = 10.0
 """Without a terminal, a long step says this often that it is still at work."""
@@ -28,10 +28,13 @@ class Progress:
         self._clock = clock
         self._last = clock()
         self._drawn = False
+        self._began: dict[str, float] = {}
         self.warned: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
+        if event.event == "start":
+            self._began[event.step] = self._clock()
         if event.event == "warning":
             self.warned.add(event.message)
             self._line(event.message, "warning")
@@ -40,7 +43,7 @@ class Progress:
         elif self._redraws:
             self._redraw(event)
         elif self._clock() - self._last >= HEARTBEAT_SECONDS:
-            self._line(f"{event.step}: {event.message}{_amount(event)}")
+            self._line(f"{event.step}: {event.message}{self._amount(event)}")
 
     def close(self) -> None:
         """Remove a line that is still being redrawn."""
@@ -60,13 +63,20 @@ class Progress:
 
         # A line that wraps cannot be redrawn in place.
         width = max(20, shutil.get_terminal_size().columns - 1)
-        draw(printable_line(f"{event.step}: {event.message}{_amount(event)}")[:width], self._stream)
+        draw(printable_line(f"{event.step}: {event.message}{self._amount(event)}")[:width], self._stream)
         self._drawn = True
         self._last = self._clock()
 
-
-def _amount(event: Event) -> str:
-    if event.done is None:
-        return ""
-    count = size if event.step in _BYTE_STEPS else str
-    return f" ({count(event.done)} of {count(event.total)})" if event.total is not None else f" ({count(event.done)})"
+    def _amount(self, event: Event) -> str:
+        """Return how far a step is; of a step that counts items also how fast it is, and how long it will take."""
+        if event.done is None:
+            return ""
+        count = size if event.step in _BYTE_STEPS else str
+        parts = [count(event.done) if event.total is None else f"{count(event.done)} of {count(event.total)}"]
+        taken = self._clock() - self._began.get(event.step, self._clock())
+        if event.step not in _BYTE_STEPS and event.done and taken > 0:
+            rate = event.done / taken
+            parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+            if event.total is not None:
+                parts.append(f"{duration((event.total - event.done) / rate)} left")
+        return f" ({', '.join(parts)})"

@@ -40,6 +40,8 @@ WORKER = Path(__file__).resolve().parent / "worker"
 _FRAME_TEXTS = 256
 _FRAME_BYTES = 256 * 1024
 _POLL_SECONDS = 0.5
+_FLUSH_SECONDS = 0.2
+"""A source that kept us waiting for this long since the first text that is on hand gets its rows at once."""
 
 START_SECONDS = 300.0
 """The first session on a GPU can take minutes; loading on a CPU takes a fraction of a second."""
@@ -233,44 +235,78 @@ class Worker:
 
 
 class _Feeder:
-    """Writes texts to a worker from a thread of its own; `error` is what the source of the texts raised."""
+    """Writes texts to a worker from a thread of its own; `error` is what the source of the texts raised.
+
+    A second thread tells the worker to go on with what it has when the source keeps it waiting. A source that is never
+    waited for, such as a file, is thus cut into the same windows in every run.
+    """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.waits_for_source = False
         self.started = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._batch: list[bytes] = []
+        self._size = 0
+        self._unflushed = False
+        self._waited = 0.0
+        self._waits_since: float | None = None
+
+    @property
+    def waits_for_source(self) -> bool:
+        """Whether there is nothing to feed at the moment."""
+        return self._waits_since is not None
 
     def start(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
         self.started = True
         threading.Thread(target=self._feed, args=(texts, stream), daemon=True).start()
+        threading.Thread(target=self._flush_when_idle, args=(stream,), daemon=True).start()
 
     def _feed(self, texts: Iterable[bytes], stream: IO[bytes]) -> None:
         # A worker that is gone is noticed by whoever reads its answers.
         with contextlib.suppress(OSError), stream:
-            for payload in self._payloads(texts):
-                frames.write_frame(stream, frames.TEXTS, payload)
-            if self.error is None:
-                frames.write_frame(stream, frames.END)
+            try:
+                for text in self._guarded(texts):
+                    with self._lock:
+                        self._add(text, stream)
+            finally:
+                self._ended.set()
+            with self._lock:
+                if self.error is None:
+                    self._send(stream)
+                    frames.write_frame(stream, frames.END)
 
-    def _payloads(self, texts: Iterable[bytes]) -> Iterator[bytes]:
-        batch: list[bytes] = []
-        size = 0
-        for text in self._guarded(texts):
-            if batch and (len(batch) == _FRAME_TEXTS or size + len(text) > _FRAME_BYTES):
-                yield frames.pack_texts(batch)
-                batch, size = [], 0
-            batch.append(text)
-            size += len(text)
-        if batch and self.error is None:
-            yield frames.pack_texts(batch)
+    def _flush_when_idle(self, stream: IO[bytes]) -> None:
+        while not self._ended.wait(_FLUSH_SECONDS / 2):
+            with self._lock, contextlib.suppress(OSError, ValueError):
+                since = self._waits_since
+                waited = self._waited + (time.monotonic() - since if since is not None else 0.0)
+                if since is not None and self._unflushed and waited >= _FLUSH_SECONDS and not self._ended.is_set():
+                    self._send(stream)
+                    frames.write_frame(stream, frames.FLUSH)
+                    self._unflushed = False
+
+    def _add(self, text: bytes, stream: IO[bytes]) -> None:
+        if self._batch and (len(self._batch) == _FRAME_TEXTS or self._size + len(text) > _FRAME_BYTES):
+            self._send(stream)
+        if not self._unflushed:
+            self._unflushed, self._waited = True, 0.0
+        self._batch.append(text)
+        self._size += len(text)
+
+    def _send(self, stream: IO[bytes]) -> None:
+        if self._batch:
+            frames.write_frame(stream, frames.TEXTS, frames.pack_texts(self._batch))
+            self._batch, self._size = [], 0
 
     def _guarded(self, texts: Iterable[bytes]) -> Iterator[bytes]:
         try:
             source = iter(texts)
             while True:
-                self.waits_for_source = True
+                self._waits_since = since = time.monotonic()
                 text = next(source, None)
-                self.waits_for_source = False
+                self._waits_since = None
+                self._waited += time.monotonic() - since
                 if text is None:
                     return
                 yield text
@@ -278,7 +314,7 @@ class _Feeder:
             raise
         except BaseException as error:  # raised again where the rows are read
             self.error = error
-            self.waits_for_source = False
+            self._waits_since = None
 
 
 def worker_arguments(settings: Settings, program: str = "main") -> list[str]:

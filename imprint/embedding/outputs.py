@@ -13,47 +13,61 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from imprint import touch
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 
 FORMATS = {"jsonl": "jsonl", "npy": "raw", "text": "text"}
 """Each output format and how its rows are encoded."""
 
+STDOUT = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+"""Names of standard output."""
+
 _NPY_HEAD = 128
+
+
+_NOT_KEPT = (UsageError, NoSpaceError)
+"""What the input or the disk is to blame for: it has to be mended first, and then everything comes again."""
 
 
 class Output:
     """Takes encoded rows. A context manager: what was written counts only after `finish`.
 
     `path` None writes to `stream`. A regular file is written beside its place and renamed over it at the end; a
-    device or a pipe is written to directly. npy rows that cannot be rewound wait in a temporary file.
+    device or a pipe is written to directly. npy rows that cannot be rewound wait in a temporary file. When an interrupt
+    or the worker's end breaks the body off, the rows of a file are kept beside its place, in `kept`.
     """
 
     def __init__(self, path: Path | None, stream: IO[bytes], form: str, dims: int) -> None:
-        self._path = None if path is None else Path(os.path.realpath(path))
+        # A link to a file stays one; a name like /dev/fd/63 leads to a pipe that has no path.
+        follow = path is not None and (path.is_file() or not path.exists())
+        self._path = Path(os.path.realpath(path)) if path is not None and follow else path
         self._stream = self._given = stream
         self._device: IO[bytes] | None = None
         self._npy = form == "npy"
         self._dims = dims
         self._file: IO[bytes] | None = None
         self._unfinished: Path | None = None
-        self._rows = 0
+        self.rows = 0
+        self.kept: Path | None = None
 
     def __enter__(self) -> Self:
         try:
             self._open()
         except OSError as error:
+            self._close()
             raise self._error(error) from error
+        except UsageError:
+            self._close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):
-            for file in (self._file, self._device):
-                if file is not None and file is not self._given:
-                    file.close()
-        if self._unfinished is not None:
-            self._unfinished.unlink(missing_ok=True)
+        if self.rows and isinstance(error, KeyboardInterrupt | ImprintError) and not isinstance(error, _NOT_KEPT):
+            with contextlib.suppress(OSError):
+                self._keep()
+        self._close()
 
     def write(self, count: int, data: bytes) -> None:
         """Add `count` encoded rows. Raises NoSpaceError, ImprintError (`output-not-writable`), BrokenPipeError."""
@@ -65,7 +79,7 @@ class Output:
                 self._file.flush()
         except OSError as error:
             raise self._error(error) from error
-        self._rows += count
+        self.rows += count
 
     def finish(self) -> None:
         """Complete the output and put it in its place. Raises as `write` does."""
@@ -84,32 +98,62 @@ class Output:
             if not self._path.parent.is_dir():
                 raise UsageError(f"the folder of `{self._path}` does not exist")
             if not self._path.exists() or stat.S_ISREG(self._path.stat().st_mode):
-                beside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}.tmp")
-                self._file = beside.open("xb")
+                beside = self._path.with_name(f".{self._path.name[:200]}.{secrets.token_hex(4)}.tmp")
+                self._file = os.fdopen(touch.create_file(beside, within=beside.parent), "w+b")
                 self._unfinished = beside
                 if self._path.exists():
                     shutil.copymode(self._path, beside)  # what was private stays private
             else:
                 self._stream = direct = self._device = self._path.open("wb")
+        if self._npy and self._unfinished is None and direct.isatty():
+            raise UsageError(
+                "npy is binary, and the output is a terminal", hint="add `--output FILE`, or `--format text` to read it"
+            )
         if self._file is None:
             self._file = tempfile.TemporaryFile() if self._npy else direct  # noqa: SIM115 - closed in __exit__
         if self._npy:
             self._file.write(npy_head(0, self._dims))
 
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            for file in (self._file, self._device):
+                if file is not None and file is not self._given:
+                    file.close()
+        if self._unfinished is not None:
+            touch.remove_file(self._unfinished, within=self._unfinished.parent)
+
     def _complete(self, file: IO[bytes]) -> None:
         if self._npy:
             file.seek(0)
-            file.write(npy_head(self._rows, self._dims))
+            file.write(npy_head(self.rows, self._dims))
         file.flush()
         if self._unfinished is not None and self._path is not None:
-            os.fsync(file.fileno())
-            file.close()
-            self._unfinished.replace(self._path)
-            self._unfinished = None
+            self._put(file, self._unfinished, self._path)
         elif file is not self._stream:
             file.seek(0)
             shutil.copyfileobj(file, self._stream)
             self._stream.flush()
+
+    def _put(self, file: IO[bytes], unfinished: Path, place: Path) -> None:
+        os.fsync(file.fileno())
+        file.close()
+        touch.move(unfinished, place, within=place.parent)
+        self._unfinished = None
+
+    def _keep(self) -> None:
+        """Put what was written where nothing is yet."""
+        if self._file is None or self._unfinished is None or self._path is None:
+            return
+        names = (f"{self._path.name}.partial{number}" for number in ("", *(f"-{n}" for n in range(2, 1000))))
+        place = next((place for place in map(self._path.with_name, names) if not os.path.lexists(place)), None)
+        if place is None:
+            return
+        if self._npy:
+            self._file.seek(0)
+            self._file.write(npy_head(self.rows, self._dims))
+        self._file.flush()
+        self._put(self._file, self._unfinished, place)
+        self.kept = place
 
     def _error(self, error: OSError) -> Exception:
         if isinstance(error, BrokenPipeError):
@@ -117,7 +161,8 @@ class Output:
         where = f"`{self._path}`" if self._path is not None else "standard output"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             return NoSpaceError(f"no space left to write {where}", hint="free some space there, then run it again")
-        return ImprintError(f"{where} cannot be written: {error.strerror}", code="output-not-writable")
+        why = "is closed" if error.errno == errno.EBADF else f"cannot be written: {error.strerror}"
+        return ImprintError(f"{where} {why}", code="output-not-writable")
 
 
 def npy_head(rows: int, dims: int) -> bytes:

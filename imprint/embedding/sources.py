@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from typing import IO
 
 from imprint.errors import UsageError
+from imprint.quoting import quoted
 
 LONGEST = 16 * 1024 * 1024
 """A longer line (bytes) is refused: it is no text, and memory must not follow the input."""
 
-_BOM = b"\xef\xbb\xbf"
+COUNTED = 256 * 1024 * 1024
+"""Bytes of a file whose lines are counted first; that takes a fraction of a second."""
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""Byte order marks of what is not UTF-8; the longer ones come first, since one begins like a shorter one."""
+
+STDIN = "standard input"
+"""How errors name a source that is no file."""
 
 
 def texts_of_arguments(texts: Iterable[str]) -> Iterator[bytes]:
@@ -49,7 +65,8 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     while line := stream.readline(LONGEST + 3):
         number += 1
         if number == 1:
-            line = line.removeprefix(_BOM)  # what an editor put before the first text
+            _refuse_wide(line, name)
+            line = line.removeprefix(codecs.BOM_UTF8)  # what an editor put before the first text
         text = line[:-1] if line.endswith(b"\n") else line
         text = text.removesuffix(b"\r") if len(text) < len(line) else text
         if len(text) > LONGEST:
@@ -63,8 +80,44 @@ def _checked(line: bytes, name: str, number: int) -> None:
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})",
-            hint="convert it to UTF-8, for example with `iconv -t UTF-8`",
+            hint=f"{_how_to_convert('ISO-8859-1', name)}, if it is Latin-1; `file -i` guesses other encodings",
         ) from None
+
+
+def _refuse_wide(line: bytes, name: str) -> None:
+    """Raise UsageError when the first line is in an encoding of two or four bytes a character."""
+    for mark, encoding in _MARKS.items():
+        if line.startswith(mark):
+            raise UsageError(
+                f"{name} is {encoding}, not UTF-8: it begins with the byte order mark {mark.hex(' ')}",
+                hint=_how_to_convert(encoding, name),
+            )
+    for start, encoding in ((1, "UTF-16LE"), (0, "UTF-16BE")):
+        if len(line) >= 4 and not any(line[start::2]) and all(line[1 - start :: 2][:2]):
+            raise UsageError(
+                f"{name} is {encoding}, not UTF-8: every second byte of its first line is zero",
+                hint=_how_to_convert(encoding, name),
+            )
+
+
+def _how_to_convert(encoding: str, name: str) -> str:
+    file = "" if name == STDIN else f" {quoted(name)}"
+    return f"convert it to UTF-8 first, with `iconv -f {encoding} -t UTF-8{file}`"
+
+
+def count_lines(stream: IO[bytes]) -> int | None:
+    """Return how many lines are left in a stream, without moving it; None for one that is no file, or a large one."""
+    try:
+        descriptor = stream.fileno()
+        status, place = os.fstat(descriptor), stream.tell()
+        if not stat.S_ISREG(status.st_mode) or status.st_size - place > COUNTED:
+            return None
+        count, last = 0, b"\n"
+        while block := os.pread(descriptor, 1 << 20, place):
+            count, last, place = count + block.count(b"\n"), block[-1:], place + len(block)
+    except (OSError, AttributeError):  # Windows has no pread
+        return None
+    return count + (last != b"\n")
 
 
 def _encoded(text: str, where: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import IO, Any
 from imprint.embedding import sources
 from imprint.embedding.client import WORKER, Done, Hello, Progress, Rows, Settings, Worker
 from imprint.embedding.models import Model, load_catalogue, model_files
-from imprint.embedding.outputs import FORMATS, Output
+from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
@@ -41,8 +42,8 @@ INPUT_FORMATS = ("lines", "jsonl")
 class EmbedOptions:
     """What to embed, and where to. Either `texts` or `input` (a path, or `-` for standard input).
 
-    `output` None writes to standard output. `query` uses the model's prefix for queries instead of passages. `venv`
-    runs in somebody's own environment.
+    `output` None, or a name of it such as `-`, writes to standard output. `query` uses the model's prefix for queries
+    instead of passages. `venv` runs in somebody's own environment.
     """
 
     texts: tuple[str, ...] = ()
@@ -84,27 +85,33 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     be read (with its line), ImprintError `not-installed`, `model-missing`, a plan's code where a GPU is required and
     not to be had, and what the worker raises. An output file is then as it was before.
     """
+    options = replace(options, output=None) if str(options.output) in STDOUT else options
     _check(options)
     settings = config.load(context.home, context.environ, context.flags)
     model = load_catalogue().model(settings.text("model.name"))
     findings = Findings()
     place = _place(context, options, findings)
-    worker_settings = _settings(context, options, settings, model, place)
+    worker_settings = replace(_settings(context, options, settings, model, place), worker=worker_package)
     warnings = remarks_of(findings)
     started = time.monotonic()
-    with (
-        interruptible("embed"),
-        _opened(options, stdin) as texts,
-        Output(options.output, stdout, options.format, model.dims) as output,
-        Worker(replace(worker_settings, worker=worker_package)) as worker,
-    ):
-        hello = worker.start()
-        warnings += _announce(context, options, settings, place, hello, on_event)
-        _note(context, model, place, hello)
-        prefix = (model.query_prefix if options.query else model.passage_prefix).encode()
-        total = len(options.texts) if options.input is None else None
-        done = _run(worker, (prefix + text for text in texts), output, on_event, total)
-        output.finish()
+    output = Output(options.output, stdout, options.format, model.dims)
+    try:
+        with (
+            interruptible("embed", hint="no output file was changed; run the same command again"),
+            _opened(options, stdin, stdout) as (texts, total),
+            output,
+            Worker(worker_settings) as worker,
+        ):
+            hello = worker.start()
+            warnings += _announce(context, options, settings, place, hello, on_event)
+            _note(context, model, place, hello)
+            prefix = (model.query_prefix if options.query else model.passage_prefix).encode()
+            done = _run(worker, (prefix + text for text in texts), output, on_event, total)
+            output.finish()
+    except ImprintError as error:
+        if output.kept is not None:
+            error.message += f"; the vectors of the first {output.rows} texts are in `{output.kept}`"
+        raise
     seconds = time.monotonic() - started
     on_event(
         Event(
@@ -193,20 +200,37 @@ def _number(settings: Config, key: str, default: int) -> int:
 
 
 @contextlib.contextmanager
-def _opened(options: EmbedOptions, stdin: Callable[[], IO[bytes]]) -> Iterator[Iterator[bytes]]:
+def _opened(
+    options: EmbedOptions, stdin: Callable[[], IO[bytes]], stdout: IO[bytes]
+) -> Iterator[tuple[Iterator[bytes], int | None]]:
+    """Yield the texts, and how many there are where that is known before they are read."""
     if options.input is None:
-        yield sources.texts_of_arguments(options.texts)
+        yield sources.texts_of_arguments(options.texts), len(options.texts)
         return
     read = sources.texts_of_lines if options.input_format == "lines" else sources.texts_of_json_lines
-    if options.input == "-":
-        yield read(stdin(), "standard input")
-        return
+    with contextlib.ExitStack() as opened:
+        if options.input == "-":
+            name, stream = sources.STDIN, stdin()
+        else:
+            name = options.input
+            try:
+                stream = opened.enter_context(Path(name).open("rb"))
+            except OSError as error:
+                raise UsageError(f"`{name}` cannot be read: {error.strerror}") from error
+        _require_apart(name, stream, options.output, stdout)
+        yield read(stream, name), sources.count_lines(stream)
+
+
+def _require_apart(name: str, stream: IO[bytes], output: Path | None, stdout: IO[bytes]) -> None:
+    """Raise UsageError where the vectors would be written over the texts."""
     try:
-        file = Path(options.input).open("rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise UsageError(f"{options.input} cannot be read: {error.strerror}") from error
-    with file:
-        yield read(file, options.input)
+        source = os.fstat(stream.fileno())
+        target = os.fstat(stdout.fileno()) if output is None else output.stat()
+    except OSError:  # not a file, or not there yet
+        return
+    if stat.S_ISREG(source.st_mode) and os.path.samestat(source, target):
+        where = "standard output" if output is None else f"`{output}`"
+        raise UsageError(f"{where} is the same file as the input, {name}", hint="write the vectors to another file")
 
 
 def _announce(  # noqa: PLR0913, PLR0917 - one call site
@@ -250,6 +274,7 @@ def _note(context: Context, model: Model, place: _Place, hello: Hello) -> None:
 
 def _run(worker: Worker, texts: Iterator[bytes], output: Output, on_event: OnEvent, total: int | None) -> Done:
     shown = 0
+    on_event(Event("start", "embed", "texts embedded", 0, total))
     for answer in worker.embed(texts):
         if isinstance(answer, Done):
             return answer

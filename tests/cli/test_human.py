@@ -61,6 +61,29 @@ def test_progress_without_a_terminal_is_one_line_a_step_and_a_heartbeat() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("total", "shown"),
+    [
+        (100_000, "(1700 of 100000, 170/s, 10 min left)"),
+        (None, "(1700, 170/s)"),
+        (1720, "(1700 of 1720, 170/s, 0 s left)"),
+    ],
+)
+def test_what_counts_items_says_how_fast_and_how_long(total: int | None, shown: str) -> None:
+    now = [5.0]
+    stream = io.StringIO()
+    progress = Progress(stream, clock=lambda: now[0])
+    progress(Event("start", "embed", "texts embedded", 0, total))
+    now[0] = 15.0
+    progress(Event("progress", "embed", "texts embedded", 1700, total))
+    assert stream.getvalue() == f"embed: texts embedded {shown}\n"
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0 s"), (89, "89 s"), (91, "2 min"), (7500, "2 h 5 min")])
+def test_durations(seconds: float, said: str) -> None:
+    assert human.duration(seconds) == said
+
+
 def test_progress_on_a_terminal_redraws_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -215,9 +215,18 @@ def test_ctrl_c_while_the_program_is_being_imported_is_an_answer_too(moment: str
     assert json.loads(done.stdout)["errors"][0]["code"] == "interrupted"
 
 
-def test_closed_streams_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [["config", "path"], ["config", "path", "--json"], ["--help"], ["--version"]])
+def test_an_answer_that_goes_nowhere_is_a_failure_that_is_said(arguments: list[str]) -> None:
+    """As with any other tool whose stdout was closed; a bug it is not."""
+    done = subprocess.run(["sh", "-c", f"{shlex.join(launched(*arguments))} >&-"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"error: standard output is closed\n")
+    both = subprocess.run(["sh", "-c", f"{shlex.join(launched(*arguments))} <&- >&- 2>&-"], check=False)
+    assert both.returncode == 1
+
+
+def test_a_closed_stderr_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: Path) -> None:
     line = shlex.join(launched("config", "path"))
-    assert subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], check=False).returncode == 0
+    assert subprocess.run(["sh", "-c", f"{line} 2>&-"], stdout=subprocess.DEVNULL, check=False).returncode == 0
     environ = {"IMPRINT_HOME": str(tmp_path / "é"), "PYTHONIOENCODING": "ascii", "PATH": os.environ["PATH"]}
     done = subprocess.run(launched("config", "path"), env=environ, capture_output=True, check=False)
     assert done.returncode == 0

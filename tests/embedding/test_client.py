@@ -1,6 +1,7 @@
 """The client's contract: rows in order, errors that say what happened, nothing left running."""
 
 import os
+import queue
 import sys
 import time
 from collections.abc import Iterator
@@ -114,6 +115,44 @@ def test_a_slow_source_is_no_hang(tmp_path: Path) -> None:
         yield b"b"
 
     assert embed(settings(tmp_path, silent_seconds=0.8), source())[2].texts == 2
+
+
+def test_a_source_that_pauses_gets_the_rows_of_what_it_gave(tmp_path: Path) -> None:
+    """Each text comes only after the row of the one before: nothing would ever come without a flush."""
+    rows: queue.Queue[int] = queue.Queue()
+
+    def source() -> Iterator[bytes]:
+        for index in range(3):
+            yield b"x" * index
+            assert rows.get(timeout=60) == 1
+
+    with Worker(settings(tmp_path)) as worker:
+        worker.start()
+        counts = [0]
+        for answer in worker.embed(source()):
+            if isinstance(answer, Rows):
+                rows.put(answer.count)
+                counts.append(answer.count)
+    assert counts == [0, 1, 1, 1]
+
+
+def test_a_steady_trickle_gets_rows_before_its_end(tmp_path: Path) -> None:
+    seen: list[int] = []
+    given = 0
+
+    def source() -> Iterator[bytes]:
+        nonlocal given
+        while not seen:  # a source that never pauses for long, and never ends before a row came
+            given += 1
+            time.sleep(0.01)
+            yield b"x"
+
+    with Worker(settings(tmp_path)) as worker:
+        worker.start()
+        for answer in worker.embed(source()):
+            if isinstance(answer, Rows):
+                seen.append(answer.count)  # noqa: PERF401 - the source looks at it meanwhile
+    assert sum(seen) == given
 
 
 def test_what_the_source_raises_is_raised_to_the_caller(tmp_path: Path) -> None:

@@ -126,6 +126,86 @@ def test_a_run_that_is_ended_leaves_no_half_file(desk: Desk, tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir() if "out" in path.name] == []
 
 
+def test_an_interrupt_keeps_what_was_done_and_says_where(desk: Desk, tmp_path: Path) -> None:
+    """Texts that are done before the interrupt comes; how many is a matter of time."""
+
+    def interrupt(event: Event) -> None:
+        if event.event == "progress" and not list(tmp_path.glob("*.partial")):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    (tmp_path / "texts").write_bytes(b"x\n" * 100_000)
+    options = EmbedOptions(input=str(tmp_path / "texts"), output=tmp_path / "out.jsonl")
+    with pytest.raises(InterruptedByUserError) as caught:
+        embed(
+            Context(desk.home, desk.environ, {}),
+            options,
+            interrupt,
+            stdin=io.BytesIO,
+            stdout=desk.stdout,
+            worker_package=PLAYED,
+        )
+    assert not (tmp_path / "out.jsonl").exists()
+    kept = tmp_path / "out.jsonl.partial"
+    if kept.exists():
+        indexes = [index for index, _ in rows(kept.read_bytes())]
+        assert indexes == list(range(len(indexes)))
+        assert f"the vectors of the first {len(indexes)} texts are in `{kept}`" in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+def test_names_of_standard_output_are_standard_output(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = desk.embed("four", output=Path(name))
+    assert rows(desk.stdout.getvalue()) == [(0, 4.0)]
+    assert result.data["output"] is None
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("kind", ["same", "relative", "link", "hard link"])
+@pytest.mark.parametrize("form", ["jsonl", "npy"])
+def test_the_input_is_never_the_output(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts, output = tmp_path / "texts", tmp_path / "other name"
+    texts.write_bytes(b"precious\n")
+    if kind == "link":
+        output.symlink_to("texts")
+    elif kind == "hard link":
+        output.hardlink_to(texts)
+    else:
+        output = Path("texts") if kind == "relative" else texts
+    with pytest.raises(UsageError, match="the same file as the input") as caught:
+        desk.embed(input=str(texts), output=output, format=form)
+    assert caught.value.hint == "write the vectors to another file"
+    assert texts.read_bytes() == b"precious\n"
+
+
+def test_the_input_is_not_appended_to_through_standard_output(desk: Desk, tmp_path: Path) -> None:
+    """`embed --input F >>F` would never end."""
+    (tmp_path / "texts").write_bytes(b"precious\n")
+    with (tmp_path / "texts").open("ab") as stdout, pytest.raises(UsageError, match="standard output"):
+        embed(
+            Context(desk.home, desk.environ, {}),
+            EmbedOptions(input=str(tmp_path / "texts")),
+            desk.events.append,
+            stdin=io.BytesIO,
+            stdout=stdout,
+            worker_package=PLAYED,
+        )
+    assert (tmp_path / "texts").read_bytes() == b"precious\n"
+
+
+def test_how_many_texts_there_are_is_said_where_it_is_known(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "texts").write_bytes(b"a\nb\nc")
+    desk.embed(input=str(tmp_path / "texts"))
+    desk.embed(stdin=b"a\n", input="-")
+    desk.embed("a", "b")
+    assert [event.total for event in desk.events if event.event == "start"] == [3, None, 2]
+
+
 def test_no_texts_are_an_empty_array(desk: Desk, tmp_path: Path) -> None:
     desk.embed(input="-", output=tmp_path / "rows.npy", format="npy")
     assert parse_npy((tmp_path / "rows.npy").read_bytes()) == ((0, 384), b"")

@@ -1,15 +1,17 @@
 """Outputs appear whole or not at all, and an npy file reads back as the standard says."""
 
 import ast
+import contextlib
 import io
 import os
+import pty
 import struct
 from pathlib import Path
 
 import pytest
 
 from imprint.embedding.outputs import Output, npy_head
-from imprint.errors import NoSpaceError, UsageError
+from imprint.errors import ImprintError, NoSpaceError, UsageError
 
 ROW = struct.pack("<2f", 0.6, 0.8)
 
@@ -84,6 +86,77 @@ def test_a_stream_gets_rows_as_they_come_and_npy_at_the_end() -> None:
         output.finish()
     assert parse_npy(stream.getvalue()) == ((1, 2), ROW)
     assert not stream.closed
+
+
+def break_off(output: Output, error: BaseException) -> None:
+    """Write two rows, then fail."""
+    with contextlib.suppress(type(error)), output:
+        output.write(2, ROW * 2)
+        raise error
+
+
+@pytest.mark.parametrize("form", ["jsonl", "npy"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ImprintError("the worker crashed", code="worker-crashed")])
+def test_a_run_that_is_broken_off_keeps_what_was_done_beside_its_place(
+    tmp_path: Path, form: str, error: BaseException
+) -> None:
+    place, taken = tmp_path / "out", tmp_path / "out.partial"
+    place.write_bytes(b"before")
+    taken.write_bytes(b"somebody's")
+    output = Output(place, io.BytesIO(), form, 2)
+    break_off(output, error)
+    assert output.kept == tmp_path / "out.partial-2"
+    data = output.kept.read_bytes()
+    assert (parse_npy(data) if form == "npy" else data) == (((2, 2), ROW * 2) if form == "npy" else ROW * 2)
+    assert (place.read_bytes(), taken.read_bytes()) == (b"before", b"somebody's")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("error", [UsageError("line 9 is odd"), NoSpaceError("full"), ValueError("a bug")])
+def test_what_has_to_come_again_anyway_is_not_kept(tmp_path: Path, error: Exception) -> None:
+    output = Output(tmp_path / "out", io.BytesIO(), "jsonl", 2)
+    break_off(output, error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_kept_of_nothing(tmp_path: Path) -> None:
+    output = Output(tmp_path / "out", io.BytesIO(), "npy", 2)
+    with pytest.raises(KeyboardInterrupt), output:
+        raise KeyboardInterrupt
+    assert (output.kept, list(tmp_path.iterdir())) == (None, [])
+
+
+class Terminal(io.BytesIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_npy_is_not_written_to_a_terminal(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="binary"), Output(None, Terminal(), "npy", 2):
+        pass
+    with Output(tmp_path / "out", Terminal(), "npy", 2), Output(None, Terminal(), "text", 2):
+        pass
+    manager, terminal = pty.openpty()
+    try:
+        with pytest.raises(UsageError, match="binary"), Output(Path(os.ttyname(terminal)), io.BytesIO(), "npy", 2):
+            pass
+    finally:
+        os.close(manager)
+        os.close(terminal)
+
+
+def test_a_pipe_that_a_shell_names_is_written_to() -> None:
+    """`--output >(gzip >file)` gives a name like /dev/fd/63."""
+    reader, writer = os.pipe()
+    with Output(Path(f"/dev/fd/{writer}"), io.BytesIO(), "text", 2) as output:
+        output.write(1, b"1 0\n")
+        output.finish()
+    os.close(writer)
+    with open(reader, "rb") as stream:  # noqa: PTH123
+        assert stream.read() == b"1 0\n"
 
 
 def test_no_rows_make_an_empty_array(tmp_path: Path) -> None:

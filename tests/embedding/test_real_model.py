@@ -251,3 +251,25 @@ def test_a_package_that_is_missing_is_no_fault_of_the_model(home: Path, target: 
         embed_with(lacking, [b"one text"])
     assert caught.value.specific_code == "target-incomplete"
     assert caught.value.hint == "run `imprint setup`"
+
+
+def test_a_steady_trickle_is_embedded_before_it_ends(home: Path) -> None:
+    """Lines come until the first vector has: the real worker goes on with less than a window, too."""
+    folders = os.pathsep.join([str(ROOT), str(ROOT / "cmd")])
+    environ = scrubbed(os.environ) | {"IMPRINT_HOME": str(home), "PYTHONPATH": folders}
+    command = [sys.executable, "-m", "imprint_cli", "embed", "--input", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        given, got = 0, b""
+        while not got:
+            process.stdin.write(b"a line of text\n")
+            process.stdin.flush()
+            given += 1
+            time.sleep(0.01)
+            got = process.stdout.read() or b""
+        os.set_blocking(process.stdout.fileno(), True)
+        process.stdin.close()
+        got += process.stdout.read()
+    assert (process.returncode, len(got.splitlines())) == (0, given)

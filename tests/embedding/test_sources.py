@@ -2,6 +2,12 @@
 
 import io
 import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import given
@@ -54,6 +60,52 @@ def test_invalid_utf8_is_refused_with_its_line() -> None:
     assert [next(reader), next(reader)] == [b"fine", b"also fine"]
     with pytest.raises(UsageError, match=r"notes.txt, line 3: not valid UTF-8 \(byte 5 is 0xff\)"):
         next(reader)
+
+
+WIDE = "Grüße\naus Köln\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
+@pytest.mark.parametrize("read", [sources.texts_of_lines, sources.texts_of_json_lines])
+def test_another_encoding_is_named_with_a_command_that_converts_it(
+    tmp_path: Path, encoding: str, read: Callable[[IO[bytes], str], Iterator[bytes]]
+) -> None:
+    file = tmp_path / "a file"
+    text = WIDE if read is sources.texts_of_lines else '"Grüße"\n"aus Köln"\n'
+    file.write_bytes(text.encode(encoding))
+    with file.open("rb") as stream, pytest.raises(UsageError) as caught:
+        list(read(stream, str(file)))
+    named = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE", "latin-1": "not valid UTF-8"}
+    assert named.get(encoding, encoding.upper()) in caught.value.message
+    command = str(caught.value.hint).split("`")[1]
+    converted = subprocess.run(["sh", "-c", command], capture_output=True, check=True).stdout
+    assert list(read(io.BytesIO(converted), "in")) == ["Grüße".encode(), "aus Köln".encode()]
+
+
+def test_a_text_with_zeros_is_a_text() -> None:
+    assert lines(b"a\0\n") == [b"a\0"]
+    assert lines(b"\0\0\0\0\n") == [b"\0\0\0\0"]
+    assert lines(b"a\0bc\0\n") == [b"a\0bc\0"]
+
+
+@given(st.lists(TEXT), st.booleans())
+def test_the_lines_of_a_file_are_counted_as_they_are_read(texts: list[str], ended: bool) -> None:
+    content = "".join(text + "\n" for text in texts).encode()
+    with tempfile.TemporaryFile() as file:
+        file.write(content if ended else content[:-1])
+        file.seek(0)
+        count = sources.count_lines(file)
+        assert count == len(list(sources.texts_of_lines(file, "in")))
+        assert sources.count_lines(file) == 0
+
+
+def test_what_is_no_file_is_not_counted() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"a\n")
+    os.close(writer)
+    with open(reader, "rb") as stream:  # noqa: PTH123
+        assert sources.count_lines(stream) is None
+    assert sources.count_lines(io.BytesIO(b"a\n")) is None
 
 
 @pytest.mark.parametrize("line", [b"5", b"null", b'{"txt": "a"}', b'{"text": 1}', b"plain", b"", b"[" * 100_000])

@@ -28,7 +28,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         ),
     ] = "lines",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write to a file, whole or not at all.")
+        Path | None, typer.Option("--output", metavar="FILE|-", help="Write to a file, whole or not at all.")
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str, typer.Option("--format", metavar="jsonl|npy|text", help="What a vector is written as.")
@@ -53,13 +53,14 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     """
     import sys
 
+    from imprint.embedding.outputs import STDOUT
     from imprint.errors import UsageError
     from imprint.operations.context import Context
     from imprint.operations.embed import EmbedOptions
     from imprint.operations.embed import embed as embed_texts
     from imprint_cli.progress import Progress
 
-    if json and output is None:
+    if json and (output is None or str(output) in STDOUT):
         raise UsageError("`--json` puts the answer on standard output", hint="add `--output FILE` for the vectors")
     options = EmbedOptions(
         texts=tuple(texts or ()),

@@ -1,7 +1,8 @@
 """The protocol between the tool and the worker: length-prefixed frames over two pipes. Pure standard library.
 
 A frame is one kind byte, the payload's length (uint32, little-endian) and the payload. To the worker go any number of
-TEXTS and one END; from it come one HELLO, then ROWS (in the order of the texts) and PROGRESS, at last DONE or FAILURE.
+TEXTS, now and then a FLUSH (no more come for the moment), and one END; from it come one HELLO, then ROWS (in the order
+of the texts) and PROGRESS, at last DONE or FAILURE.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import struct
 from typing import IO, Any, List, Mapping, Optional, Sequence, Tuple  # noqa: UP035 - Python 3.9 runs this
 
 TEXTS = b"T"
+FLUSH = b"F"
 END = b"E"
 HELLO = b"H"
 PROGRESS = b"P"

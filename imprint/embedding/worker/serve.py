@@ -62,7 +62,7 @@ class _Window:
 
 
 def _windows(stream: BinaryIO, tokens: Tokens) -> Iterator[_Window]:
-    """Yield full windows, and the rest at END. An input that stops without END means that the tool is gone."""
+    """Yield full windows, and what there is at FLUSH and at END. An input that ends before: the tool is gone."""
     window = _Window()
     while True:
         frame = frames.read_frame(stream)
@@ -71,6 +71,11 @@ def _windows(stream: BinaryIO, tokens: Tokens) -> Iterator[_Window]:
         kind, payload = frame
         if kind == frames.END:
             break
+        if kind == frames.FLUSH:
+            if window.ids:
+                yield window
+                window = _Window()
+            continue
         ids, truncated = tokens.encode(frames.unpack_texts(payload))
         window.ids += ids
         window.truncated += truncated

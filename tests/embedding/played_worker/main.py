@@ -33,6 +33,8 @@ def main() -> None:
         kind, payload = frames.read_frame(sys.stdin.buffer) or sys.exit(0)
         if kind == frames.END:
             break
+        if kind == frames.FLUSH:
+            continue
         if play in AT_WORK:
             AT_WORK[play](answers)
         texts = frames.unpack_texts(payload)
