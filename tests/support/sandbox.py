@@ -50,6 +50,10 @@ class Entry:
     owner: int
     names: int
 
+    def __str__(self) -> str:
+        names = f", {self.names} names" if self.names != 1 else ""
+        return f"{self.kind}{self.mode:o} {self.content[:30]}{names}".strip()
+
 
 @dataclass(slots=True)
 class _Answer:
@@ -105,10 +109,13 @@ def sandboxed(test: Callable[P, None]) -> Callable[P, None]:
 def snapshot(root: Path, *, without: Callable[[str], bool] = lambda _: False) -> dict[str, Entry]:
     """Return every path below `root`, itself as `.`, links not followed; those for which `without` holds are left out.
 
-    Times are not told: looking changes them.
+    Nothing where there is no `root`. Times are not told: looking changes them.
     """
-    found = {".": _entry(str(root))}
-    pending = [""]
+    found: dict[str, Entry] = {}
+    pending: list[str] = []
+    if os.path.lexists(root):
+        found["."] = _entry(str(root))
+        pending.append("")
     while pending:
         folder = pending.pop()
         with os.scandir(root / folder) as entries:
