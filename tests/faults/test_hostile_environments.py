@@ -9,15 +9,12 @@ import os
 import random
 import resource
 import shutil
-import signal
 import stat
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -26,24 +23,18 @@ from imprint.errors import ImprintError
 from imprint.operations.result import Result
 from imprint.runtime import checkpoint, inplace
 from support.foreign import Wheels, make_wheels
-from support.handmade import Handmade, expected
+from support.handmade import Handmade
 from support.hostile import Mess, compose, own_more
-from support.sandbox import Entry, differences, run_in
+from support.judge import judge, run
+from support.sandbox import run_in
 from support.twins import lock
 
 pytestmark = pytest.mark.faults
 
 COUNT = {"fast": 40, "tenth": 300, "full": 3000}[os.environ.get("TEST_COUNTS", "fast")]
 BATCH = 100
-SECONDS = 30
-"""No run takes that long unless it hangs."""
 MEMORY = 6 << 30
 OPERATIONS = ("cpu", "cpu", "cuda13", "cuda13", "cuda12", "cpu repair", "cuda13 repair", "prune", "prune")
-OURS = ("onnxruntime", "nvidia", "numpy", "packaging", "flatbuffers", "protobuf", "tokenizers", "link", "loop", "~")
-
-
-class HangError(BaseException):
-    """A run did not end; not an Exception, so that nothing takes it for one of its own."""
 
 
 @dataclass(slots=True)
@@ -76,7 +67,7 @@ def test_a_run_converges_or_refuses_and_harms_nobody(
         def body(some: list[int] = some, scratch: Path = scratch) -> Batch:
             return try_all(some, scratch, wheels)
 
-        batch = run_in(scratch, body, seconds=BATCH * SECONDS)
+        batch = run_in(scratch, body, seconds=BATCH * 60)
         total.ended += batch.ended
         total.faults += batch.faults
         empty(scratch)
@@ -129,7 +120,7 @@ def test_the_judge_sees_each_kind_of_harm(tmp_path: Path, wheels: Wheels, what: 
         mess = Mess(Harmful(tmp_path, wheels), random.Random(0))  # noqa: S311 - as below
         mess.made.make()
         own_more(mess)
-        return list(judge(mess, "cpu", random.Random(1), Counter()))  # noqa: S311 - as below
+        return judge(mess.made, "cpu", mess.guarded(), mess.made.canaries())[1]
 
     assert [problem for problem in run_in(tmp_path, body) if expected_words in problem] != []
 
@@ -144,11 +135,11 @@ def test_a_refusal_that_changed_something_is_seen(tmp_path: Path, wheels: Wheels
         mess = Mess(Refusing(tmp_path, wheels), random.Random(0))  # noqa: S311 - as below
         mess.made.make()
         own_more(mess)
-        return list(judge(mess, "cpu", random.Random(1), Counter()))  # noqa: S311 - as below
+        return judge(mess.made, "cpu", mess.guarded(), mess.made.canaries())[1]
 
     problems = run_in(tmp_path, body)
-    assert any(problem.startswith("no hint") for problem in problems)
-    assert any(problem.startswith("refused (not-ours), yet gone") for problem in problems)
+    assert any(problem.startswith("there is no hint") for problem in problems)
+    assert any(problem.startswith("refused (not-ours: cpu is refused), yet gone") for problem in problems)
 
 
 def try_all(seeds: list[int], scratch: Path, wheels: Wheels) -> Batch:
@@ -157,78 +148,27 @@ def try_all(seeds: list[int], scratch: Path, wheels: Wheels) -> Batch:
     batch = Batch()
     for seed in seeds:
         empty(scratch, keep_cache=True)
-        mess = compose(Handmade(scratch, wheels), seed)
         chance = random.Random(f"operation {seed}")  # noqa: S311 - reproducible, not secret
         operation = chance.choice(OPERATIONS)
+        mess = compose(Handmade(scratch, wheels), seed, whole=operation == "prune" and chance.random() < 0.8)
         problems: list[str] = []
         try:
-            problems.extend(judge(mess, operation, chance, batch.ended))
+            guarded, canaries = mess.guarded(), mess.made.canaries()
+            if chance.random() < 0.1:
+                interrupt(mess, chance)
+            for late in mess.late:
+                late()
+            ended, problems = judge(mess.made, operation, guarded, canaries)
+            batch.ended[f"{operation.partition(' ')[0]} {ended.how}"] += 1
         except Exception:
             # Such as an environment whose interpreter is gone, after what was told already.
             problems.append(traceback.format_exc(limit=-2))
         if problems:
             story = "; ".join(mess.told)
-            batch.faults.append("\n  ".join([f"seed {seed}: {operation}: {story}", *problems]))
+            told = "\n  ".join([f"seed {seed}: {operation}: {story}", *problems])
+            batch.faults.append(told.replace(str(scratch), ""))
             empty(scratch)
     return batch
-
-
-def judge(mess: Mess, operation: str, chance: random.Random, ended: Counter[str]) -> Iterator[str]:
-    """Run one operation twice and yield what is wrong with how it ended."""
-    made = mess.made
-    guarded = mess.guarded()
-    canaries = made.canaries()
-    if chance.random() < 0.1:
-        interrupt(mess, chance)
-    for late in mess.late:
-        late()
-    before = made.environment()
-    loaded_before = made.loads() if operation == "prune" else ""
-    how, problem = run(made, operation)
-    ended[f"{operation.partition(' ')[0]} {how}"] += 1
-    if problem is not None:
-        yield problem
-    after = made.environment()
-    yield from few(f"canary {line}" for line in differences(canaries, made.canaries()))
-    if how != "done":
-        yield from few(f"refused ({how}), yet {line}" for line in differences(before, after))
-        again, problem = run(made, operation) if how != "hang" else (how, None)
-        if again != how:
-            yield f"refused ({how}) and then {again} {problem or ''}"
-        return
-    kept = {path: after[path] for path in guarded if path in after}
-    yield from few(f"the owner's {line}" for line in differences(guarded, kept))
-    yield from few(f"{line}, not ours" for line in differences(before, after) if not may_change(made, line))
-    yield from few(f"{path} shares its content: {entry}" for path, entry in linked(before, after))
-    loads = made.loads()
-    if loads != (expected(operation.split(maxsplit=1)[0]) if operation != "prune" else loaded_before):
-        yield f"it loads {loads}"
-    again, problem = run(made, operation.split(maxsplit=1)[0])
-    if again != "done":
-        yield f"done, and then {again} {problem or ''}"
-    yield from few(f"the second run changed {line}" for line in differences(after, made.environment()))
-
-
-def run(made: Handmade, operation: str) -> tuple[str, str | None]:
-    """Run an operation; return `done`, the code of a refusal, `bug` or `hang`, and what is wrong with that."""
-    build, _, repair = operation.partition(" ")
-    made.events.clear()
-    try:
-        with deadline():
-            result: Result = made.prune() if build == "prune" else made.setup(build, repair=bool(repair))
-    except ImprintError as error:
-        problem = None if error.hint and error.message else f"no hint: {error.message}"
-        return error.specific_code, problem
-    except HangError:
-        return "hang", f"it did not end within {SECONDS} s"
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/imprint/" in frame.filename][-1:]
-        told = " in ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in (where, *ours))
-        return "bug", f"exit 70: {type(error).__name__}: {str(error)[:200]} ({told})"
-    if not result.ok:
-        return result.errors[0].code, None
-    return "done", None
 
 
 def interrupt(mess: Mess, chance: random.Random) -> None:
@@ -241,34 +181,12 @@ def interrupt(mess: Mess, chance: random.Random) -> None:
 
     checkpoint.listener, before = stop, checkpoint.listener
     try:
-        how, _ = run(mess.made, build)
+        how = run(mess.made, build).how
     except KeyboardInterrupt:
         how = "stopped"
     finally:
         checkpoint.listener = before
     mess.told.append(f"an earlier {build}, stopped at {point}: {how}")
-
-
-def few(problems: Iterable[str], count: int = 3) -> list[str]:
-    """Return the first of many problems of one kind."""
-    found = list(problems)
-    return found[:count] + ([f"… and {len(found) - count} more such"] if len(found) > count else [])
-
-
-def may_change(made: Handmade, line: str) -> bool:
-    """Whether a line of `differences` is about something that a run may change: builds and what belongs to them."""
-    inside = made.packages.relative_to(made.prefix).as_posix() + "/"
-    path = line.split(": ")[1]
-    if not path.startswith(inside):
-        return False
-    top = path.removeprefix(inside).partition("/")[0]
-    return top.lower().startswith(OURS) or top.lower().endswith((".dist-info", ".dist-info.bak"))
-
-
-def linked(before: dict[str, Entry], after: dict[str, Entry]) -> list[tuple[str, Entry]]:
-    """Return the files that have more names than before: somebody else's content would change with them."""
-    old = {path: entry.names for path, entry in before.items()}
-    return [(path, entry) for path, entry in after.items() if entry.kind == "-" and entry.names > old.get(path, 1)]
 
 
 def empty(scratch: Path, *, keep_cache: bool = False) -> None:
@@ -294,19 +212,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink()
-
-
-@contextmanager
-def deadline() -> Iterator[None]:
-    """Raise HangError in the body after `SECONDS`."""
-
-    def ring(_number: int, _frame: FrameType | None) -> None:
-        raise HangError
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

@@ -26,7 +26,7 @@ from imprint.runtime.check import CPU, CUDA, CheckResult
 from imprint.runtime.events import Event
 from support.foreign import BUILDS, Wheels
 from support.place import MACHINE, no_model
-from support.sandbox import Entry, differences, snapshot
+from support.sandbox import Entry, snapshot
 from support.twins import loaded
 
 DRIVERS = {"cuda13": ("580.95.05", "13.0"), "cuda12": ("550.54.15", "12.4")}
@@ -169,13 +169,8 @@ class Handmade:
         return snapshot(self.scratch, without=lambda path: path in {prefix, "home", "tmp"})
 
     def environment(self) -> dict[str, Entry]:
-        """Return everything in the environment but our own lock and what Python compiled."""
-        return snapshot(self.prefix, without=lambda path: is_ours(path) or path.endswith("__pycache__"))
-
-
-def is_ours(path: str) -> bool:
-    """Whether a path in an environment is one that Imprint keeps there for itself."""
-    return Path(path).name.startswith((".imprint", "imprint.lock"))
+        """Return everything in the environment but what Python compiled."""
+        return snapshot(self.prefix, without=lambda path: path.endswith("__pycache__"))
 
 
 def expected(build: str) -> str:
@@ -243,11 +238,6 @@ def wheel_files(path: Path) -> Mapping[str, bytes]:
     """Return what a wheel installs, by path."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
-
-
-def unchanged(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
-    """Demand that two snapshots are the same."""
-    assert differences(before, after) == []
 
 
 def _urlsafe(text: bytes) -> str:

@@ -77,21 +77,27 @@ class Mess:
         return {path: now[path] for path in sorted(kept) if path in now}
 
 
-def compose(made: Handmade, seed: int) -> Mess:
-    """Write the environment of a seed into `made` and return what was done."""
+def compose(made: Handmade, seed: int, *, whole: bool = False) -> Mess:
+    """Write the environment of a seed into `made` and return what was done.
+
+    With `whole` it begins with all that one build consists of, so that something is left to be pruned.
+    """
     from support.hostile_twists import TWISTS
 
     chance = random.Random(f"environment {seed}")  # noqa: S311 - reproducible, not secret
     made.make()
     mess = Mess(made, chance)
     mess.own(*(pin for pin in OWNERS if chance.random() < 0.8))
-    mess.install(*(pin for pin in BASE if chance.random() < 0.7))
+    if whole:
+        mess.install(*made.wheels.pins(chance.choice(["cpu", "cuda13", "cuda12"])), "tokenizers==0.23.3")
+    else:
+        mess.install(*(pin for pin in BASE if chance.random() < 0.7))
     if chance.random() < 0.3:
         chosen = [name for name in {*CUDA12, *CUDA13, "nvidia-cufft"} if name in NVIDIA]
         mess.install(*(f"{name}=={NVIDIA[name][0]}" for name in sorted(chosen) if chance.random() < 0.6))
     if chance.random() < 0.15:
         mess.own("nvidia-cublas-cu12==12.8.4.1", "nvidia-nccl-cu12==2.27.0", "asks-for-cuda12==2.0")
-    for _ in range(chance.choice([0, 1, 1, 1, 1, 2, 2])):
+    for _ in range(chance.choice([0, 1, 1, 1, 1, 2, 2]) if not whole else 0):
         pin = chance.choice(BUILDS)
         mess.install(pin)
     own_more(mess)
