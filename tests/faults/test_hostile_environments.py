@@ -12,7 +12,7 @@ import shutil
 import stat
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 
 from imprint.errors import ImprintError
 from imprint.operations.result import Result
+from imprint.probing.host import ChildResult, RealHost
 from imprint.runtime import checkpoint, inplace
 from support.foreign import Wheels, make_wheels
 from support.handmade import Handmade
@@ -145,6 +146,7 @@ def test_a_refusal_that_changed_something_is_seen(tmp_path: Path, wheels: Wheels
 def try_all(seeds: list[int], scratch: Path, wheels: Wheels) -> Batch:
     """Try each environment in turn and return what happened."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    remember_interpreters()
     batch = Batch()
     for seed in seeds:
         empty(scratch, keep_cache=True)
@@ -169,6 +171,30 @@ def try_all(seeds: list[int], scratch: Path, wheels: Wheels) -> Batch:
             batch.faults.append(told.replace(str(scratch), ""))
             empty(scratch)
     return batch
+
+
+def remember_interpreters() -> None:
+    """Let an interpreter that was asked before, and is the same in the same place, not be asked again in this process.
+
+    Half of the time went there. What is remembered is what the very same child answered.
+    """
+    really, answers = RealHost.run, dict[object, ChildResult]()
+
+    def run_once(self: RealHost, argv: Sequence[str], **how: Any) -> ChildResult:  # noqa: ANN401 - as in Host
+        if not argv[-1].endswith("interpreter_child.py"):
+            return really(self, argv, **how)
+        python = Path(argv[0])
+        marker = python.parent.parent / "pyvenv.cfg"
+        same = (
+            *argv,
+            python.readlink() if python.is_symlink() else python.read_bytes(),
+            marker.read_bytes() if marker.is_file() else None,
+        )
+        if same not in answers:
+            answers[same] = really(self, argv, **how)
+        return answers[same]
+
+    RealHost.run = run_once  # type: ignore[assignment] - the options are all passed on
 
 
 def interrupt(mess: Mess, chance: random.Random) -> None:

@@ -164,9 +164,10 @@ class Handmade:
         return loaded(self.prefix / "bin" / "python")
 
     def canaries(self) -> dict[str, Entry]:
-        """Return everything below the scratch folder that is neither the environment nor Imprint's."""
+        """Return everything below the scratch folder that is neither the environment nor Imprint's, nor compiled."""
         prefix = self.prefix.relative_to(self.scratch).as_posix()
-        return snapshot(self.scratch, without=lambda path: path in {prefix, "home", "tmp"})
+        without = {prefix, "home", "tmp"}
+        return snapshot(self.scratch, without=lambda path: path in without or path.endswith("__pycache__"))
 
     def environment(self) -> dict[str, Entry]:
         """Return everything in the environment but what Python compiled."""
