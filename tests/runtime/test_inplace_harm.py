@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.foreign import BASE, Wheels, make_wheels
-from support.handmade import SERIES, Handmade
+from support.foreign import BASE, Wheels
+from support.handmade import SERIES, Handmade, small_wheels
 from support.hostile import Mess, own_more
 from support.judge import Ending, judge
 from support.sandbox import run_in
-from support.twins import lock
 
 GPU = "onnxruntime_gpu-1.26.0.dist-info"
 REFUSALS = {"not-ours", "not-an-environment", "shared-files", "managed-target"}
@@ -26,10 +25,7 @@ REFUSALS = {"not-ours", "not-an-environment", "shared-files", "managed-target"}
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
-    made = make_wheels(tmp_path_factory.mktemp("foreign wheels"))
-    made.add("tokenizers", "0.23.3", {"tokenizers/__init__.py": ""}, ["numpy"])
-    lock(made.lock("base"), {"tokenizers==0.23.3": made.made["tokenizers==0.23.3"]})
-    return made
+    return small_wheels(tmp_path_factory.mktemp("foreign wheels"))
 
 
 @pytest.fixture

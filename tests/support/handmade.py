@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
@@ -24,10 +25,10 @@ from imprint.paths import Home
 from imprint.planning.model import Device, Machine
 from imprint.runtime.check import CPU, CUDA, CheckResult
 from imprint.runtime.events import Event
-from support.foreign import BUILDS, Wheels
+from support.foreign import BUILDS, RUNTIME_REQUIRES, Wheels, make_wheels
 from support.place import MACHINE, no_model
 from support.sandbox import Entry, snapshot
-from support.twins import loaded
+from support.twins import loaded, lock
 
 DRIVERS = {"cuda13": ("580.95.05", "13.0"), "cuda12": ("550.54.15", "12.4")}
 """The driver with which each build for GPUs is planned."""
@@ -232,6 +233,27 @@ def plant(scratch: Path) -> None:
         (scratch / file).write_text(f"the owner's {file}\n")
     (scratch / "x" / "link").symlink_to("y")
     os.link(scratch / "x" / "file.txt", scratch / "x" / "other name")
+
+
+def small_wheels(root: Path) -> Wheels:
+    """Write the wheels of `make_wheels` with a third of the files in each build, and the lock that all builds share."""
+    made = make_wheels(root)
+    for pin in [pin for pin in made.made if pin.startswith("onnxruntime")]:
+        name, _, version = pin.partition("==")
+        files = {path: content.decode() for path, content in wheel_files(made.made[pin]).items()}
+        kept = {path: text for path, text in files.items() if path.startswith("onnxruntime/")}
+        made.add(
+            name,
+            version,
+            {path: text for path, text in kept.items() if not re.search(r"part\d\d", path)},
+            RUNTIME_REQUIRES,
+        )
+    made.add("tokenizers", "0.23.3", {"tokenizers/__init__.py": ""}, ["numpy"])
+    for build in BUILDS:
+        lock(made.lock(build), {pin: made.made[pin] for pin in made.pins(build)})
+    lock(made.lock("base"), {"tokenizers==0.23.3": made.made["tokenizers==0.23.3"]})
+    wheel_files.cache_clear()
+    return made
 
 
 @cache
