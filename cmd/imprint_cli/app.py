@@ -198,6 +198,8 @@ def _print(command: str, answer: Answer, *, as_json: bool) -> int:
     elif text := answer.text(printable_data(result.data, answer.lines)):
         human.show(text)
     human.say_remarks(result.warnings, result.errors)
+    if answer.hint is not None and result.ok:
+        human.say_hint(answer.hint)
     return code
 
 

@@ -74,6 +74,11 @@ def silence(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def say_hint(text: str) -> None:
+    """Write `hint: …` to stderr."""
+    say(printable_line(text), label="hint")
+
+
 def say_remark(label: str, remark: Remark) -> None:
     """Write a remark to stderr: `error: …` or `warning: …`, and its `hint: …` below."""
     say(printable_line(remark.message), label=label)

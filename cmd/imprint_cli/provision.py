@@ -15,7 +15,7 @@ from imprint_cli.answer import Answer
 from imprint_cli.human import size
 from imprint_cli.machine import emit_event
 from imprint_cli.progress import Progress
-from imprint_cli.render import describe_build
+from imprint_cli.render import describe_build, render_download
 
 
 def provision(
@@ -40,7 +40,8 @@ def provision(
         return Answer(setup(context, asked, emit_event), render_setup)
     progress = Progress()
     try:
-        return Answer(setup(context, asked, progress), render_setup)
+        result = setup(context, asked, progress)
+        return Answer(result, render_setup, hint=result.data["status"].get("hint"))
     finally:
         progress.close()
 
@@ -52,6 +53,8 @@ def _standard_input() -> bytes:
 def ask(plan: Plan) -> bool:
     """Ask on the terminal whether a large download may start. Raises UsageError where nobody can be asked."""
     what = f"{describe_build(plan.build, plan.version, None)}, a download of {size(plan.download_bytes)}"
+    if plan.installed_bytes is not None:
+        what += f" ({size(plan.installed_bytes)} on disk)"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"this would install {what}, and there is no terminal to ask on", hint="add `--yes` to agree")
     human.ask(f"Install {what}? [Y/n]")
@@ -65,6 +68,8 @@ def render_setup(data: Mapping[str, Any]) -> str:
     if not data["status"]:
         return ""
     lines = [*_environment(data.get("environment")), *(_change(change) for change in data["changes"])]
+    if data.get("download"):
+        lines.append(render_download(data["download"]))
     if data["freed_bytes"]:
         lines.append(f"freed: {size(data['freed_bytes'])}")
     return "\n".join([*lines, *_deferred(data["deferred"]), str(data["status"]["line"])])
@@ -82,7 +87,7 @@ def _environment(found: Mapping[str, Any] | None) -> list[str]:
         lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it gets {one['gets']}, {fits}")
     lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
     if found["leftovers"]:
-        lines.append(f"files that belong to nothing go: {len(found['leftovers'])}")
+        lines.append(f"files that no package owns and that will be removed: {len(found['leftovers'])}")
     return lines
 
 

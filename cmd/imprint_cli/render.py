@@ -19,8 +19,11 @@ def describe_build(build: str | None, version: str | None, device: Data | None) 
     return text
 
 
-def render_plan(data: Data) -> str:
-    """Render a plan: the decision and its reason first, then what was refused, notes, sizes, what is pending."""
+def render_plan(data: Data, besides: int = 0) -> str:
+    """Render a plan: the decision and its reason first, then what was refused, notes, sizes, what is pending.
+
+    `besides` are the bytes that setup would download for embedding beside the build.
+    """
     lines = [f"plan: {describe_build(data['build'], data['version'], data['device'])}: {data['reason']}"]
     lines.append(f"code: {data['code']}" + (" (provisional)" if data["provisional"] else ""))
     if data["hint"]:
@@ -28,11 +31,21 @@ def render_plan(data: Data) -> str:
     lines += _refusals(data)
     lines += [f"note: {note['reason']}" for note in data["notes"]]
     if data["build"] is not None and data["pending"]:
-        lines.append(f"download: {size(data['download_bytes'])}, installed: {size(data['installed_bytes'])}")
+        more = f" (and {size(besides)} for embedding)" if besides else ""
+        lines.append(f"download: {size(data['download_bytes'])}{more}, on disk: {size(data['installed_bytes'])}")
     installed = data["installed"]
     have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
     lines.append(f"installed: {have}; " + ("change pending" if data["pending"] else "nothing to change"))
     return "\n".join([*lines, *_gates(data.get("gates", ()))])
+
+
+def render_download(data: Data) -> str:
+    """Render how much comes over the network and for what, and what it takes on disk."""
+    named = (("build", "the build"), ("packages", "packages for embedding"), ("model", "the model"))
+    parts = [f"{size(data[key])} for {what}" for key, what in named if data[key] != 0]
+    total = f"{size(data['total'])}: " if len(parts) > 1 and data["total"] is not None else ""
+    disk = f"; on disk: {size(data['on_disk'])}" if data["on_disk"] else ""
+    return f"download: at most {total}{', '.join(parts)}{disk}"
 
 
 def _refusals(data: Data) -> list[str]:

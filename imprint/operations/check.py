@@ -10,7 +10,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, damage_in, target_of
+from imprint.operations.targets import command_for, command_of, damage_in, target_of
 from imprint.operations.verdict import judge
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
@@ -56,7 +56,7 @@ def check(
         recorded, warnings = _record(context, target, inputs, result, wait_seconds, findings)
         warnings += _besides(context, target, inputs, result)
         placed = _place(context, target, device) if placement else None
-    errors = [] if result.ok else [failure_of(result)]
+    errors = [] if result.ok else [failure_of(result, venv)]
     if isinstance(placed, Remark):
         errors.append(placed)
     elif placed is not None:
@@ -81,7 +81,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
     if result.outcome == "inconclusive":
         return False, []
     if result.device is not None and not result.ok and (why := _says_nothing_of_the_gpu(context, target, result)):
-        return False, [Remark("not-recorded", f"the GPU is not held to have failed: {why}", _mend(target))]
+        return False, [Remark("not-recorded", f"this is not counted against the GPU: {why}", _repair(target))]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
             writing = Findings(writing_in=context.home)
@@ -98,9 +98,9 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     if damage:
         return f"the runtime is damaged ({damage[0]})"
     if result.wheel is not None:
-        return f"{result.library} belongs into this environment and is not usable there"
+        return f"{result.library} should be in this environment and cannot be loaded from it"
     if result.kind in {"import-failed", "not-started"}:
-        return "the runtime does not even load"
+        return "the runtime does not load at all"
     return None
 
 
@@ -115,7 +115,7 @@ def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResu
     return [Remark(problem.code, problem.text, f"run `{problem.fix}`" if problem.fix is not None else None)]
 
 
-def _mend(target: Target) -> str:
+def _repair(target: Target) -> str:
     return f"run `{command_for(target)} --repair`"
 
 
@@ -157,7 +157,7 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
         message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
         return [Remark("placement-on-cpu", message, "`imprint check --placement --json` has each operation")], []
     if not result.ok and result.device is not None:
-        message = f"{placed.model} runs on {where} all the same: it needs nothing of what failed"
+        message = f"{placed.model} runs on {where} all the same: it does not need what failed"
         return [Remark("model-runs", message)], []
     return [], []
 
@@ -186,22 +186,24 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
         kind=result.kind,
         time=generations.now(),
         fingerprint=fingerprint_of(inputs.plan, None, inputs.machine, inputs.builds),
+        detail=None if result.ok else result.detail,
     )
     verdicts.record(context.home, verdict, findings)
 
 
-def failure_of(result: CheckResult) -> Remark:
-    """Return the remark that a check which is not ok amounts to."""
+def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | None = None) -> Remark:
+    """Return the remark that a check which is not ok amounts to; `retry` is how a GPU is tried again."""
     name = name_of(result.device)
     if result.outcome == "inconclusive":
         return Remark(
             "check-inconclusive",
             f"the check on {name} proved nothing: {result.detail}",
-            "run `imprint setup` again when nothing else uses that device",
+            f"run `{command_of('setup', venv)}` again when nothing else uses that device",
         )
-    hint = (
-        "run `imprint setup --repair`" if result.device is None else "mend the cause, then `imprint setup --retry-gpu`"
-    )
+    setup = command_of("setup", venv)
+    hint = retry or f"fix the cause, then run `{setup} --retry-gpu`"
+    if result.device is None:
+        hint = f"run `{setup} --repair`"
     return Remark("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
 
 

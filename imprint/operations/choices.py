@@ -42,7 +42,9 @@ def choices_of(context: Context, key: str) -> Offered:
     offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
     return Offered(
         [document(choice) for choice in offered],
-        "`imprint setup`" if inputs.plan.pending else "nothing to install; what runs takes it up when restarted",
+        "`imprint setup`"
+        if inputs.plan.pending
+        else "nothing to install; restart running Imprint processes to apply this",
         tuple(remarks_of(findings)),
     )
 

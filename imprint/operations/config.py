@@ -10,7 +10,8 @@ from imprint.operations.context import Context
 from imprint.operations.result import Remark, Result
 from imprint.state import config
 from imprint.state.config import Config, Setting
-from imprint.state.settings import Value, key_of
+from imprint.state.findings import Findings
+from imprint.state.settings import BATCH_TOKENS, Value, key_of
 
 HIDDEN = "(set, not shown)"
 """What a list shows in place of a secret."""
@@ -133,6 +134,8 @@ def document(context: Context, setting: Setting, *, secrets: bool) -> dict[str, 
     """Return the JSON form of a setting; without `secrets` a secret's value is hidden."""
     key = key_of(setting.key)
     value, default = setting.value, setting.default
+    if setting.key == "model.batch_tokens" and setting.origin == "default":
+        value = default = BATCH_TOKENS["gpu" if _holds_gpu_build(context) else "cpu"]
     if setting.key == "model.threads" and default is None:
         default = _usable_cores(context)
         value = default if value is None else value
@@ -153,6 +156,19 @@ def _unseen(name: str, choice: Value) -> dict[str, Any]:
         return {"value": choice, "available": True, "detail": None}
     reason = "reading the configuration does not look at this machine; `config set` and `imprint devices` do"
     return {"value": choice, "available": None, "reason": reason}
+
+
+def _holds_gpu_build(context: Context) -> bool:
+    """Whether a GPU is asked for and its build is set up: embedding then uses the GPU's defaults. Nothing is probed."""
+    from imprint.runtime.target import current_target
+
+    try:
+        if _load(context).text("model.device") == "cpu":
+            return False
+        target = current_target(context.home, Findings())
+    except ImprintError:
+        return False
+    return target is not None and (target.build or "cpu") != "cpu"
 
 
 def _usable_cores(context: Context) -> int | None:

@@ -238,7 +238,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
 ) -> list[Remark]:
     """Say on what it truly runs; return the callout where that is not what was asked for."""
     line = _line(context, options, place, hello)
-    why = f"run `{command_for(place.target).replace('setup', 'check', 1)}` to see why"
+    why = f"run `{command_for(place.target, 'check')}` to see why"
     missed: Remark | None = None
     if place.on_gpu and not hello.on_gpu:
         line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), which did not take the GPU"

@@ -179,7 +179,7 @@ def parse_python_option(text: str) -> Python:
     """Return the interpreter that `3.12`, `3.12.4` or `3.13t` stands for. Raises UsageError for anything else."""
     match = _PYTHON.fullmatch(text)
     if match is None:
-        raise UsageError(f"`{text}` is no Python version", hint="write it like 3.12, 3.12.4 or 3.13t")
+        raise UsageError(f"`{text}` is not a Python version", hint="write it like 3.12, 3.12.4 or 3.13t")
     major, minor, rest, free = match.groups()
     return Python(f"{major}.{minor}{rest or ''}", f"cp{major}{minor}{free}")
 
@@ -190,7 +190,7 @@ def parse_installed(text: str) -> Installed:
     builds = load_builds(digests=False)
     if builds.find(name.strip()) is None:
         known = ", ".join(build.name for build in builds.builds)
-        raise UsageError(f"`{name}` is no build", hint=f"the builds are {known}")
+        raise UsageError(f"`{name}` is not a build", hint=f"the builds are {known}")
     if separator and not version.strip():
         raise UsageError(f"`{text}` names no version", hint="write it like cuda12==1.26.0, or leave out ==")
     return Installed(name.strip(), version.strip() or None)

@@ -9,8 +9,10 @@ from typing import Any
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
+from imprint.operations.downloads import sizes_of
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
+from imprint.operations.retrying import keep_for_retry, release_unless_wanted, retry_hint
 from imprint.operations.setup_options import (
     Seams,
     SetupOptions,
@@ -20,7 +22,6 @@ from imprint.operations.setup_options import (
     not_honoured,
     provide_model,
     refusal_of,
-    sizes_of,
 )
 from imprint.operations.status import deferred_line, remarks_of
 from imprint.operations.verdict import default_hint, holds, judge
@@ -112,11 +113,14 @@ class Provisioning:
         configured = config.load(self.context.home, self.context.environ, {}).text("model.device")
         if configured == asked:
             return ()
-        message = f"the configuration says model.device = {configured}, so the next plain setup there plans for that"
+        message = (
+            f"the configuration says model.device = {configured}, so `imprint setup` there would switch back to that"
+        )
         return (Remark("device-not-configured", message, f"run `imprint config set model.device {asked}`"),)
 
     def _provision(self, before: Target | None) -> _Provisioned:
         inputs = self._gather(before, ignore_failed=self.options.retry_gpu)
+        release_unless_wanted(self.context, inputs)
         retry = self.options.retry_gpu
         tried: set[tuple[str | None, object]] = set()
         failed: CheckResult | None = None
@@ -130,9 +134,10 @@ class Provisioning:
             check = ended.check
             if check is None or check.ok:
                 return ended if failed is None else replace(ended, check=failed)
+            failure = self._failure(inputs, check)
             if self.options.require_gpu:
-                return _Provisioned(plan, before, False, check, failure_of(check))
-            self.warnings.append(failure_of(check))
+                return _Provisioned(plan, before, False, check, failure)
+            self.warnings.append(failure)
             failed = check
             tried.add((plan.build, plan.device))
             if check.outcome == "inconclusive":
@@ -141,6 +146,12 @@ class Provisioning:
             if (inputs.plan.build, inputs.plan.device) in tried:
                 # The verdict does not count because something of these surroundings is unknown.
                 return self._fall_back(plan, check, before)
+
+    def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
+        """Return the remark on a GPU that did not pass, and keep what another try would download."""
+        if check.outcome != "inconclusive":
+            keep_for_retry(self.context, inputs, pins_of(recipe_for(inputs.plan, self.seams.lock_path).locks))
+        return failure_of(check, retry=retry_hint(self.context, inputs, inputs.plan.build, None))
 
     def _follow(self, inputs: Inputs, before: Target | None, *, retry: bool) -> _Provisioned:
         """Do what one plan says; the result's target is `before` when the check of a GPU build was not passed."""
@@ -162,7 +173,7 @@ class Provisioning:
             if plan.device is not None:
                 return _Provisioned(plan, before, False, check)
             self.on_event(Event("warning", "check", f"what is installed is replaced: {failure_of(check).message}"))
-        confirm_download(self.options, inputs)
+        confirm_download(self.context, self.options, inputs)
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
         deferred.note(self.context.home, names)
@@ -194,6 +205,8 @@ class Provisioning:
         if elsewhere:
             return _Provisioned(plan, target, False)
         self._record(None, inputs, check)
+        if plan.device is not None:
+            deferred.release(self.context.home)
         return _Provisioned(plan, target, plan.device is not None, check)
 
     def _is_proved(self, whole: Target, inputs: Inputs, *, retry: bool) -> bool:
@@ -245,7 +258,7 @@ class Provisioning:
         changed = after is not None and (before is None or before.generation != after.generation)
         if not changed and not prune.is_due(home, read_pointer(home)):
             return Pruned()
-        self.on_event(Event("start", "prune", "removing what is not needed any more"))
+        self.on_event(Event("start", "prune", "removing what is no longer needed"))
         uv = find_uv(home, self.context.environ, self.sources)
         pruned = prune.prune(home, uv, keep_previous=_is_worth_keeping(before, after))
         tell_pruned(pruned, self.on_event)
@@ -262,12 +275,12 @@ def machine_here(machine: Machine, context: Context) -> Machine:
         theirs, ours = getattr(machine.platform, what), getattr(own.platform, what)
         if theirs is not None and theirs != ours:
             raise UsageError(
-                f"that document is of a machine with {theirs}, this one has {ours}: it could not run what is made here",
+                f"that document describes a machine with {theirs}, this one has {ours}: it could not run this runtime",
                 hint="run `imprint setup` on that machine; `imprint bundle --for FILE DIR` collects what it needs",
             )
     libcs = [found.platform.libc.name for found in (machine, own) if found.platform.libc is not None]
     if len(set(filter(None, libcs))) > 1:
-        raise UsageError("that document is of a machine with another C library, which could not run what is made here")
+        raise UsageError("that document describes a machine with another C library, so it could not run this runtime")
     return replace(machine, python=own.python)
 
 
@@ -295,13 +308,15 @@ def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
         on_event(Event("done", "prune", f"{space.in_units(pruned.freed)} freed", pruned.freed, pruned.freed))
     for left in pruned.deferred:
         size = space.in_units(left.size)
-        on_event(Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid}; it goes later"))
+        on_event(
+            Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid} and will be removed later")
+        )
 
 
 def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
-    hint = "nothing was changed; run `imprint setup --repair`, and `imprint doctor --report` if that does not help"
-    return ImprintError(f"the new runtime was not used: {found.message}", hint=hint, code=found.code)
+    hint = "nothing was changed; run `imprint doctor` to see what is in the way"
+    return ImprintError(f"the new runtime was not used, because {found.message}", hint=hint, code=found.code)
 
 
 def _is_worth_keeping(before: Target | None, after: Target | None) -> bool:

@@ -19,7 +19,7 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
-from imprint.runtime import inplace, space
+from imprint.runtime import deferred, inplace, space
 from imprint.runtime import prune as pruning
 from imprint.runtime.events import OnEvent
 from imprint.runtime.interrupts import interruptible
@@ -50,6 +50,7 @@ def prune(
         models.remove_leftovers(home)
         uv = find_uv(home, context.environ, Sources(offline=True))
         before = space.free_at(home.root)
+        deferred.release(home)
         tools = pruning.remove_tools(home, Path(sys.prefix))
         after = space.free_at(home.root)
         changes = _prune_environment(context, venv, uv, findings, on_event) if venv is not None else []
@@ -72,7 +73,7 @@ def _prune_environment(
     prepared = inplace.prepare(target.prefix, plan, context.home, host=host, findings=findings)
     if prepared.replacement.install or prepared.interrupted:
         raise ImprintError(
-            f"`{target.prefix}` does not hold a whole {target.build}, so nothing was removed from it",
+            f"`{target.prefix}` does not hold an intact {target.build}, so nothing was removed",
             hint=f"run `{command_for(target)}`",
             code="target-damaged",
         )
@@ -89,7 +90,7 @@ def _as_it_is(context: Context, target: Target) -> Plan:
     wheel = wheel_for(build, machine) if build is not None else None
     if build is None or not isinstance(wheel, Wheel) or wheel.version != target.version:
         raise ImprintError(
-            f"`{target.prefix}` holds no build of ONNX Runtime that Imprint knows, so nothing was removed from it",
+            f"`{target.prefix}` does not hold a build of ONNX Runtime that Imprint knows, so nothing was removed",
             hint=f"run `{command_for(target)}`",
             code="not-installed",
         )

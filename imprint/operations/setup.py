@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from imprint.operations.context import Context
+from imprint.operations.downloads import Download, download_of, model_download
 from imprint.operations.planning_inputs import gather
 from imprint.operations.provisioning import Provisioning, distributions_of, machine_here
 from imprint.operations.result import Result
@@ -13,6 +14,9 @@ from imprint.operations.setup_options import (
     REAL,
     Seams,
     SetupOptions,
+    UnansweredError,
+    agreed_to,
+    asking_later,
     changes_between,
     not_honoured,
     refusal_of,
@@ -27,6 +31,7 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.recipe import pins_of, recipe_for
 from imprint.runtime.target import current_target
+from imprint.runtime.uv import Sources
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -48,16 +53,41 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
 
         return dry_run_inplace(context, options, seams)
     sources = sources_of(options)
+    # A managed target is replaced as a whole; somebody's own environment may be left half changed.
+    finish = {} if options.venv is None else {"hint": FINISH}
+    told: list[Event] = []
 
+    def heard(event: Event) -> None:
+        told.append(event)
+        on_event(event)
+
+    with interruptible("setup", **finish):
+        try:
+            return _holding_the_mutex(context, asking_later(options), heard, seams, sources)
+        except UnansweredError as question:
+            # A person may take their time to answer, and nobody else has to wait for that.
+            agreed = agreed_to(options, question)
+        return _holding_the_mutex(context, agreed, _without(told, on_event), seams, sources)
+
+
+def _without(told: list[Event], on_event: OnEvent) -> OnEvent:
+    """Return `on_event` without what was told before the question was asked, word for word."""
+    before = {(event.event, event.step, event.message) for event in told}
+
+    def tell(event: Event) -> None:
+        if (event.event, event.step, event.message) not in before:
+            on_event(event)
+
+    return tell
+
+
+def _holding_the_mutex(
+    context: Context, options: SetupOptions, on_event: OnEvent, seams: Seams, sources: Sources
+) -> Result:
     def on_wait(message: str) -> None:
         on_event(Event("info", "survey", message))
 
-    # A managed target is replaced as a whole; somebody's own environment may be left half changed.
-    finish = {} if options.venv is None else {"hint": FINISH}
-    with (
-        interruptible("setup", **finish),
-        mutex.hold(context.home, options.wait_seconds, command=options.command, on_wait=on_wait),
-    ):
+    with mutex.hold(context.home, options.wait_seconds, command=options.command, on_wait=on_wait):
         reached("mutex-held")
         if options.venv is not None:
             from imprint.operations.setup_inplace import setup_inplace
@@ -73,10 +103,14 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)
     refused = refusal_of(inputs.plan, options)
     changes: list[dict[str, Any]] = []
+    expected: Download | None = None
     if refused is None:
         recipe = recipe_for(inputs.plan, seams.lock_path)
         if target is None or generations.faults_of(target, recipe) or options.repair:
             changes = changes_between(distributions_of(target), pins_of(recipe.locks))
+            expected = download_of(context, inputs)
+        elif missing := model_download(context):
+            expected = Download(0, 0, missing, 0)
     return Result(
         {
             "plan": plan_to_json(inputs.plan),
@@ -85,6 +119,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
             "changes": changes,
             "freed_bytes": 0,
             "deferred": [],
+            "download": None if expected is None else expected.to_json(),
         },
         warnings=(*remarks_of(findings), *not_honoured(context, inputs.plan, refused)),
         errors=(refused,) if refused is not None else (),

@@ -13,6 +13,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned, tell_pruned
 from imprint.operations.result import Remark, Result
+from imprint.operations.retrying import keep_for_retry, release_unless_wanted, retry_hint
 from imprint.operations.setup_options import (
     Seams,
     SetupOptions,
@@ -33,7 +34,7 @@ from imprint.runtime.check import CheckResult
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace import InplaceOutcome, InplacePlan
 from imprint.runtime.prune import Pruned
-from imprint.runtime.recipe import BASE_LOCK
+from imprint.runtime.recipe import BASE_LOCK, pins_of
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state.findings import Findings
@@ -92,6 +93,7 @@ class _InplaceRun:
         prefix = _prefix(self.options)
         target = target_of(self.context, prefix, self.findings)
         inputs = self._gather(target, ignore_failed=self.options.retry_gpu)
+        release_unless_wanted(self.context, inputs)
         refused = refusal_of(inputs.plan, self.options)
         check: CheckResult | None = None
         pruned = Pruned()
@@ -139,17 +141,27 @@ class _InplaceRun:
             self.on_event(Event("start", "check", "checking that it computes correctly"))
             check = self.seams.check(target.python, plan.device, self.context.environ)
             record(self.context, target, inputs, check, self.findings)
+            if check.ok and plan.device is not None:
+                deferred.release(self.context.home)
             if check.ok:
                 self.on_event(Event("done", "check", f"correct results on {name_of(plan.device)}"))
                 # A check that failed in this run says more than the one on the CPU that followed.
                 return inputs, failed or check, None
+            failure = self._failure(inputs, check)
             if plan.device is None or self.options.require_gpu:
-                return inputs, check, failure_of(check)
-            self.warnings.append(failure_of(check))
+                return inputs, check, failure
+            self.warnings.append(failure)
             failed, retry = check, False
             inputs = self._gather(target)
             if inputs.plan.build in tried or check.outcome == "inconclusive":
                 inputs = self._gather(target, device="cpu")
+
+    def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
+        """Return the remark on a check that was not passed, and keep what another try of a GPU would download."""
+        venv, build = _prefix(self.options), inputs.plan.build
+        if check.device is not None and check.outcome != "inconclusive":
+            keep_for_retry(self.context, inputs, pins_of([self.seams.lock_path(inputs.plan.lock or "")]))
+        return failure_of(check, venv, retry=retry_hint(self.context, inputs, build, venv))
 
     def _apply(self, inputs: Inputs) -> bool:
         prepared = _prepare(self.context, self.options, self.seams, inputs.plan, self.findings)
@@ -159,7 +171,7 @@ class _InplaceRun:
             self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
         Story(self.on_event).begin(inputs)
         if prepared.replacement.install:
-            confirm_download(self.options, inputs)
+            confirm_download(self.context, self.options, inputs)
         deferred.note(self.context.home, _names(prepared))
         uv = find_uv(self.context.home, self.context.environ, self.sources)
         outcome = inplace.apply(prepared, uv, self.on_event)

@@ -11,16 +11,15 @@ from imprint import resources
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.context import Context
+from imprint.operations.downloads import download_of
 from imprint.operations.planning_inputs import Inputs, request_of
 from imprint.operations.result import Remark
-from imprint.planning.builds import Wheel
-from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Plan
 from imprint.runtime import generations
 from imprint.runtime.check import run_check
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.recipe import BASE_DOWNLOAD, own_interpreter
+from imprint.runtime.recipe import own_interpreter
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state import config, mutex
 
@@ -69,7 +68,7 @@ def sources_of(options: SetupOptions) -> Sources:
     """Return where packages come from. Raises UsageError for a folder or an address that is none."""
     folder = options.find_links
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"`--find-links {folder}` is no folder")
+        raise UsageError(f"`--find-links {folder}` is not a folder")
     url = options.index_url
     if url is not None and not url.startswith(("https://", "http://", "file://")):
         raise UsageError("`--index-url` needs a URL that begins with https://, http:// or file://")
@@ -90,25 +89,52 @@ def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[
     return (Remark(plan.code, f"a GPU was asked for, the CPU is planned: {plan.reason}", plan.hint),)
 
 
-def sizes_of(inputs: Inputs) -> tuple[int | None, int | None]:
-    """Return the bytes that the planned build takes to download and installed, whatever is there already."""
-    plan = inputs.plan
-    build = inputs.builds.find(plan.build) if plan.build is not None else None
-    wheel = wheel_for(build, inputs.machine) if build is not None else None
-    if isinstance(wheel, Wheel) and wheel.version == plan.version:
-        return wheel.download_bytes, wheel.installed_bytes
-    return None, None
-
-
-def confirm_download(options: SetupOptions, inputs: Inputs) -> None:
+def confirm_download(context: Context, options: SetupOptions, inputs: Inputs) -> None:
     """Ask before a large download. Raises ImprintError (`declined`)."""
-    download, _ = sizes_of(inputs)
-    size = download + BASE_DOWNLOAD if download is not None else None
+    expected = download_of(context, inputs)
+    size = expected.total
     # Unknown sizes: the builds for GPUs are all large, the one for the CPU is not.
     small = inputs.plan.device is None if size is None else size <= CONFIRM_ABOVE
-    if options.confirm is None or small or options.confirm(replace(inputs.plan, download_bytes=size)):
-        return
-    raise ImprintError("nothing was changed: the download was declined", code="declined")
+    if not small:
+        _agree(options.confirm, replace(inputs.plan, download_bytes=size, installed_bytes=expected.on_disk))
+
+
+class UnansweredError(Exception):
+    """A download that somebody has to agree to, met while others wait for the mutex: it is asked without holding it."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.plan = plan
+
+
+def asking_later(options: SetupOptions) -> SetupOptions:
+    """Return options under which a question ends the run, before anything is changed, with UnansweredError."""
+
+    def confirm(plan: Plan) -> bool:
+        raise UnansweredError(plan)
+
+    return options if options.confirm is None else replace(options, confirm=confirm)
+
+
+def agreed_to(options: SetupOptions, question: UnansweredError) -> SetupOptions:
+    """Ask the question and return options under which the same download is not asked about again.
+
+    Raises ImprintError (`declined`).
+    """
+    _agree(options.confirm, question.plan)
+    agreed = question.plan
+
+    def confirm(plan: Plan) -> bool:
+        same = (plan.build, plan.version) == (agreed.build, agreed.version)
+        more = (plan.download_bytes or 0) > (agreed.download_bytes or 0)
+        return (same and not more) or options.confirm is None or options.confirm(plan)
+
+    return replace(options, confirm=confirm)
+
+
+def _agree(confirm: Callable[[Plan], bool] | None, plan: Plan) -> None:
+    if confirm is not None and not confirm(plan):
+        raise ImprintError("nothing was changed: the download was declined", code="declined")
 
 
 def provide_model(context: Context, options: SetupOptions, seams: Seams, sources: Sources, on_event: OnEvent) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
+from imprint.operations.retrying import failed_build, retry_hint
 from imprint.operations.targets import target_of
 from imprint.operations.verdict import Prove, default_hint, judge
 from imprint.planning.model import Plan
@@ -33,7 +34,10 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     if not verdict.embeds:
         fix = f"run `{problem.fix}`" if problem is not None and problem.fix is not None else inputs.plan.hint
         errors.append(Remark(problem.code if problem is not None else inputs.plan.code, "embeddings do not run", fix))
-    return Result(verdict.to_json() | {"hint": default_hint(context, inputs.plan)}, tuple(warnings), tuple(errors))
+    hint = default_hint(context, inputs.plan)
+    if (failed := failed_build(inputs)) is not None:
+        hint = retry_hint(context, inputs, failed, venv)
+    return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), tuple(errors))
 
 
 GPU_MISSED = Remark(

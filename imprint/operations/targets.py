@@ -72,11 +72,15 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
     return (*faults, *_faults_of(inventory.inspect(target.prefix)))
 
 
-def command_for(target: Target | None) -> str:
-    """Return the command that sets this target up."""
-    if target is None or target.managed:
-        return "imprint setup"
-    return f"imprint setup --venv {quoted(str(target.prefix), shell_of(os.environ))}"
+def command_for(target: Target | None, verb: str = "setup") -> str:
+    """Return the command that does something to this target; without another verb the one that sets it up."""
+    return command_of(verb, None if target is None or target.managed else target.prefix)
+
+
+def command_of(verb: str, venv: Path | None) -> str:
+    """Return the command that does something to the managed target, or to the environment `venv`."""
+    place = "" if venv is None else f" --venv {quoted(str(venv), shell_of(os.environ))}"
+    return f"imprint {verb}{place}"
 
 
 def _faults_of(seen: Inventory) -> tuple[str, ...]:

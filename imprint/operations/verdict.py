@@ -268,7 +268,7 @@ def default_hint(context: Context, plan: Plan) -> str | None:
 
 
 def _doctor(target: Target) -> str:
-    return "imprint doctor" if target.managed else command_for(target).replace("setup", "doctor", 1)
+    return command_for(target, "doctor")
 
 
 # --- the line -------------------------------------------------------------------------------------------------------
@@ -301,10 +301,11 @@ def _but(verdict: TargetVerdict, target: Target) -> str:
         return f", but {verdict.problem.text}; run `{verdict.problem.fix or command}`"
     if plan.build is None:
         return "; no build is planned"
-    if verdict.deferred and plan.build == target.build:
-        return "; the check was deferred, run `imprint check`"
-    if plan.build != target.build:
-        return f"; `{command}` would install {plan.build} {plan.version}"
+    switch = "" if plan.build == target.build else f"; `{command}` would install {plan.build} {plan.version}"
+    if verdict.deferred:
+        return f"; the check was deferred, run `imprint check`{switch}"
+    if switch:
+        return switch
     if plan.device is not None:
         return f"; the GPU build is not proved here, run `{command}`"
     return _unless(verdict)
@@ -312,7 +313,7 @@ def _but(verdict: TargetVerdict, target: Target) -> str:
 
 def _unless(verdict: TargetVerdict) -> str:
     """Return the clause that a line needs whose check does not hold, or was never made."""
-    check = command_for(verdict.target).replace("setup", "check", 1)
+    check = command_for(verdict.target, "check")
     if verdict.proof is None:
         return f"; not proved yet, run `{check}`"
     if verdict.changed:

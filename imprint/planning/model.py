@@ -143,13 +143,14 @@ class Fingerprint(Record):
 
 
 class Verdict(Record):
-    """One recorded check: `result` ok or failed, `kind` how it failed, `time` ISO 8601 UTC."""
+    """One recorded check: `result` ok or failed, `kind` how it failed, `detail` the cause, `time` ISO 8601 UTC."""
 
     build: str
     result: str
     kind: str | None = None
     time: str | None = None
     fingerprint: Fingerprint = Fingerprint()
+    detail: str | None = None
 
 
 class Installed(Record):

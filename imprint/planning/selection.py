@@ -119,5 +119,6 @@ def _decisive(refused: Sequence[Refused]) -> tuple[Refused, ...]:
 
 def _check_failed(fit: Fit, verdict: Verdict, machine: Machine) -> Refused:
     details = [facts.on_one_line(text) for text in (verdict.kind, verdict.time) if text]
-    said = f" ({', '.join(details)})" if details else ""
+    cause = f": {facts.on_one_line(verdict.detail)}" if verdict.detail else ""
+    said = f" ({', '.join(details)}{cause})" if details else ""
     return Refused(fit.build, CHECK, "check-failed", f"{facts.gpu(fit.gpu)} with {facts.driver(machine)}", said)

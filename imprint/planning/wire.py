@@ -123,6 +123,7 @@ _VERDICT: Fields = {
     "result": doc.text,
     "kind": doc.text,
     "time": doc.text,
+    "detail": doc.text,
     "fingerprint": lambda value, path: Fingerprint(**doc.fields(value, path, _FINGERPRINT)),
 }
 _INSTALLED: Fields = {"build": doc.text, "version": doc.text}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import touch
+from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.runtime.records import is_name
 from imprint.state import files
@@ -30,10 +31,19 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits: folders, and names of distributions that the cache may hold for nothing."""
+    """What waits: folders, and names of distributions that the cache may hold for nothing.
+
+    `kept` are names that the cache holds on purpose, for another try of a GPU build whose check failed.
+    """
 
     folders: tuple[Deferred, ...] = ()
     names: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to free."""
+        return bool(self.folders or self.names)
 
 
 def path_of(home: Home) -> Path:
@@ -41,9 +51,9 @@ def path_of(home: Home) -> Path:
     return home.data / "deferred.json"
 
 
-def read(home: Home) -> Waiting:
-    """Return what waits; nothing when the file is missing or damaged (then it is set aside)."""
-    findings = Findings(writing_in=home)
+def read(home: Home, findings: Findings | None = None) -> Waiting:
+    """Return what waits; nothing when the file is missing or damaged (then it is set aside, unless told otherwise)."""
+    findings = Findings(writing_in=home) if findings is None else findings
     value = files.read_state(home, path_of(home), findings)
     if value is None:
         return Waiting()
@@ -53,8 +63,17 @@ def read(home: Home) -> Waiting:
         )
         # A name that is none came from elsewhere, and would wait for ever.
         return Waiting(folders, frozenset(name for name in map(str, value["names"]) if is_name(name)))
+        return Waiting(folders, frozenset(map(str, value["names"])), frozenset(map(str, value.get("kept", ()))))
     except (KeyError, TypeError, ValueError):
         findings.damaged(path_of(home), "does not say what waits")
+        return Waiting()
+
+
+def read_only(home: Home) -> Waiting:
+    """Return what waits for a reader that changes nothing; nothing where that cannot be told."""
+    try:
+        return read(home, Findings())
+    except ImprintError:
         return Waiting()
 
 
@@ -70,6 +89,7 @@ def write(home: Home, waiting: Waiting) -> None:
             {"path": os.fspath(found.path), "bytes": found.size, "pid": found.pid} for found in waiting.folders
         ],
         "names": sorted(waiting.names),
+        "kept": sorted(waiting.kept),
     }
     # A kill does not lose what is written; after a power cut only space is lost, until `imprint prune`.
     files.write_json(path_of(home), value, within=home.root, durable=False)
@@ -80,10 +100,24 @@ def note(home: Home, names: Iterable[str]) -> None:
     waiting = read(home)
     added = waiting.names | frozenset(names)
     if added != waiting.names:
-        write(home, Waiting(waiting.folders, added))
+        write(home, Waiting(waiting.folders, added, waiting.kept))
 
 
 def forget(home: Home, names: Iterable[str]) -> None:
-    """Take names off again: the cache keeps them for another try."""
+    """Take names off again: nothing has to be freed."""
     waiting = read(home)
-    write(home, Waiting(waiting.folders, waiting.names - frozenset(names)))
+    write(home, Waiting(waiting.folders, waiting.names - frozenset(names), waiting.kept))
+
+
+def keep(home: Home, names: Iterable[str]) -> None:
+    """Keep in the cache what another try of these distributions would download again."""
+    waiting = read(home)
+    kept = frozenset(names)
+    write(home, Waiting(waiting.folders, waiting.names - kept, waiting.kept | kept))
+
+
+def release(home: Home) -> None:
+    """Let pruning free what was kept for another try."""
+    waiting = read(home)
+    if waiting.kept:
+        write(home, Waiting(waiting.folders, waiting.names | waiting.kept))

@@ -138,10 +138,10 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     with _removed_on_failure(prefix):
         seen = _install(uv, recipe, prefix, deep, on_event)
         reached("verified")
-        on_event(Event("start", "check", "checking that it computes what it should"))
+        on_event(Event("start", "check", "checking that it computes correctly"))
         result = check(target.interpreter_of(prefix), device, environ)
         if result.ok:
-            on_event(Event("done", "check", f"right numbers on {_name_of(device)}"))
+            on_event(Event("done", "check", f"correct results on {_name_of(device)}"))
         reached("checked")
         manifest = Manifest(
             id=prefix.name,
@@ -213,7 +213,9 @@ def _series(version: str) -> tuple[str, ...]:
 
 def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent) -> Inventory:
     def on_bytes(count: int) -> None:
-        on_event(Event("progress", "download", "downloading and unpacking", count, recipe.needed))
+        # What is downloaded lies beside what is unpacked of it for a moment: the total is what stays.
+        done = count if recipe.needed is None else min(count, recipe.needed)
+        on_event(Event("progress", "download", "downloading and unpacking, on disk so far", done, recipe.needed))
 
     needed = _preflight(uv.home, recipe, on_event)
     on_event(Event("start", "install", f"installing ONNX Runtime {recipe.version} (build {recipe.build})"))
@@ -223,7 +225,7 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
     before = space.used_by(uv.home.cache)
     if uv.install(recipe.locks, python=python, needed=needed, on_bytes=on_bytes):
         grown = max(0, space.used_by(uv.home.cache) - before)
-        on_event(Event("done", "download", f"{space.in_units(grown)} downloaded and unpacked", grown, grown))
+        on_event(Event("done", "download", f"downloaded and unpacked, {space.in_units(grown)} on disk", grown, grown))
     reached("installed")
     on_event(Event("start", "verify", "verifying the installed files"))
     seen = inventory.inspect(prefix, deep=deep)

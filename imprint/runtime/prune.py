@@ -47,14 +47,14 @@ def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
 
 def is_due(home: Home, pointer: Pointer | None) -> bool:
     """Whether there is anything to prune although nothing changed: a deferred deletion, or rests of a killed run."""
-    return bool(_unneeded(home, pointer)) or os.path.lexists(deferred.path_of(home))
+    return bool(_unneeded(home, pointer)) or (os.path.lexists(deferred.path_of(home)) and deferred.read(home).is_due)
 
 
 def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str] = ()) -> Pruned:
     """Decide about the generation before the current one, remove the rest, and clean the cache of what only they used.
 
     The one before is kept when `keep_previous` and it adds less than `generations.KEEP_BELOW` bytes. `known` names
-    further distributions that the cache need not hold when no target uses them.
+    further distributions that the cache need not hold when no target uses them. What is kept for another try stays.
     """
     before = space.free_at(home.root)
     pointer = target.read_pointer(home)
@@ -63,17 +63,18 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
         target.write_pointer(home, pointer)
     # Without a pointer nothing is known to be unneeded: one of them is what `setup` will point to.
     going = _unneeded(home, pointer) if pointer is not None else ()
-    unused = deferred.read(home).names.union(known, *(_names(home, folder) for folder in going))
+    noted = deferred.read(home)
+    unused = noted.names.union(known, *(_names(home, folder) for folder in going)) - noted.kept
     if unused:
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
-        deferred.write(home, Waiting((), unused))
+        deferred.write(home, Waiting((), unused, noted.kept))
     reached("prune-noted")
     removed, left = _remove(going, home.runtimes)
     reached("prune-removed")
     unused -= _used(home)
     waiting = _clean(uv, unused)
     reached("prune-cleaned")
-    deferred.write(home, Waiting(left, frozenset(waiting)))
+    deferred.write(home, Waiting(left, frozenset(waiting), noted.kept))
     after = space.free_at(home.root)
     freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0
     return Pruned(removed, left, freed, waiting)

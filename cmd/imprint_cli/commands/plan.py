@@ -42,6 +42,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     Nothing is changed.
     """
     from imprint.operations.context import Context
+    from imprint.operations.downloads import besides
     from imprint.operations.plan import PlanOptions
     from imprint.operations.plan import plan as decide_here
     from imprint_cli.render import render_plan
@@ -58,4 +59,5 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     )
     result = decide_here(context, options)
     pending = check and result.ok and result.data["pending"]
-    return Answer(result, render_plan, exits.PENDING if pending else None)
+    more = besides(context, here=machine is None)
+    return Answer(result, lambda data: render_plan(data, more), exits.PENDING if pending else None)

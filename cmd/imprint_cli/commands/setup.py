@@ -10,7 +10,7 @@ from imprint_cli.options import Device, GpuDevice, Json, RequireGpu, Stream, Ven
 RetryGpu = Annotated[
     bool, typer.Option("--retry-gpu", help="Forget failed checks, so that a GPU build is tried again.")
 ]
-Repair = Annotated[bool, typer.Option("--repair", help="Build the runtime anew even if it looks right.")]
+Repair = Annotated[bool, typer.Option("--repair", help="Reinstall even if everything looks right.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Use no network, only the cache and --find-links.")]
 FindLinks = Annotated[str | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from a folder.")]
 IndexUrl = Annotated[str | None, typer.Option("--index-url", metavar="URL", help="Take packages from this index.")]
@@ -77,7 +77,7 @@ def bootstrap(  # noqa: PLR0913 - as above
     wait: Wait = 60.0,
     json: Stream = False,
 ) -> Answer:
-    """Provision without ever asking, as the queue does."""
+    """Install without prompting."""
     from imprint_cli.provision import provision
 
     return provision(
@@ -99,7 +99,7 @@ def rollback(
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Go back to the runtime before, without network."""
+    """Go back to the previous runtime, offline."""
     from imprint.operations.context import Context
     from imprint.operations.rollback import rollback as roll_back
     from imprint_cli.provision import render_setup
@@ -114,7 +114,7 @@ def prune(
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - as above
 ) -> Answer:
-    """Free what no target needs any more, and say how much."""
+    """Remove unused runtimes and downloads."""
     from imprint.operations.context import Context
     from imprint.operations.prune import prune as free
     from imprint_cli.provision import render_prune

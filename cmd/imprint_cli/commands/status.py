@@ -14,4 +14,5 @@ def status(
     from imprint.operations.status import status as look
     from imprint_cli.render import render_status
 
-    return Answer(look(Context.of_process(), venv), render_status)
+    result = look(Context.of_process(), venv)
+    return Answer(result, render_status, hint=result.data["hint"])

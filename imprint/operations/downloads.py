@@ -1,0 +1,74 @@
+"""What a setup downloads at most, in bytes: one sum for the plan, the dry run and the question, and what it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from imprint.operations.context import Context
+from imprint.operations.planning_inputs import Inputs
+from imprint.operations.verdict import model_problem
+from imprint.planning.builds import Wheel
+from imprint.planning.gates import wheel_for
+from imprint.runtime.recipe import BASE_DOWNLOAD, BASE_INSTALLED
+from imprint.state import config
+from imprint.values import Record
+
+
+class Download(Record):
+    """Bytes that come over the network: the build with its libraries, the packages for embedding, the model.
+
+    None is unknown, 0 what is there already; `on_disk` is what build and packages take once they are unpacked.
+    """
+
+    build: int | None
+    packages: int
+    model: int
+    on_disk: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        """All of it."""
+        return None if self.build is None else self.build + self.packages + self.model
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that documents show."""
+        return {
+            "build": self.build,
+            "packages": self.packages,
+            "model": self.model,
+            "total": self.total,
+            "on_disk": self.on_disk,
+        }
+
+
+def download_of(context: Context, inputs: Inputs) -> Download:
+    """Return what has to be fetched for a planned build of which nothing is there, and for the configured model."""
+    build, installed = sizes_of(inputs)
+    on_disk = None if installed is None else installed + BASE_INSTALLED
+    return Download(build, BASE_DOWNLOAD, model_download(context), on_disk)
+
+
+def besides(context: Context, *, here: bool) -> int:
+    """Return what setup downloads beside a build: packages for embedding, and the model unless it is `here` already."""
+    return BASE_DOWNLOAD + model_download(context, here=here)
+
+
+def model_download(context: Context, *, here: bool = True) -> int:
+    """Return the bytes of the configured model, 0 for one that is here already or that nobody knows."""
+    if here and model_problem(context) is None:
+        return 0
+    from imprint.embedding.models import load_catalogue
+
+    name = config.load(context.home, context.environ, context.flags).text("model.name")
+    model = load_catalogue().models.get(name)
+    return 0 if model is None else model.download.size
+
+
+def sizes_of(inputs: Inputs) -> tuple[int | None, int | None]:
+    """Return the bytes that the planned build takes to download and installed, whatever is there already."""
+    plan = inputs.plan
+    build = inputs.builds.find(plan.build) if plan.build is not None else None
+    wheel = wheel_for(build, inputs.machine) if build is not None else None
+    if isinstance(wheel, Wheel) and wheel.version == plan.version:
+        return wheel.download_bytes, wheel.installed_bytes
+    return None, None
