@@ -13,8 +13,8 @@ class Answer:
 
     `text` renders `result.data` for a person (no final newline; empty prints nothing); None prints the data itself as
     JSON without the envelope (`imprint machine`). `exit_code` None: computed from the result's errors. `lines` names
-    the keys of the data whose texts are of several lines; every other is shown as one. `hint` is said to a person where all
-    went well.
+    the keys of the data whose texts are of several lines; every other is shown as one. `hint` is said to a person where
+    all went well.
     """
 
     result: Result
