@@ -61,12 +61,15 @@ def read(home: Home, findings: Findings | None = None) -> Waiting:
         folders = tuple(
             Deferred(Path(str(entry["path"])), int(entry["bytes"]), int(entry["pid"])) for entry in value["folders"]
         )
-        # A name that is none came from elsewhere, and would wait for ever.
-        return Waiting(folders, frozenset(name for name in map(str, value["names"]) if is_name(name)))
-        return Waiting(folders, frozenset(map(str, value["names"])), frozenset(map(str, value.get("kept", ()))))
+        return Waiting(folders, _names(value["names"]), _names(value.get("kept", ())))
     except (KeyError, TypeError, ValueError):
         findings.damaged(path_of(home), "does not say what waits")
         return Waiting()
+
+
+def _names(value: Iterable[object]) -> frozenset[str]:
+    # A name that is none came from elsewhere, and would wait for ever.
+    return frozenset(name for name in map(str, value) if is_name(name))
 
 
 def read_only(home: Home) -> Waiting:
