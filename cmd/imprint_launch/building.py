@@ -16,21 +16,15 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from imprint import touch
+from imprint import ownership, touch
 from imprint.addresses import addresses_in
+from imprint.paths import Home
 from imprint_launch.failure import Failure, classify, no_space, not_writable
 from imprint_launch.progress import Progress
 from imprint_launch.surroundings import check_home, clean_environment, suitable_uv
 from imprint_launch.words import value_of
 
-MARKER = ".imprint-home"
-"""The file in a home that says that Imprint made the folder, and may remove what it keeps there."""
-
 STAGE = ".building-"
-
-_OWN_TOOL = re.compile(r"env-([0-9a-f]{64}|\d+)")
-_NOBODYS = frozenset({"config.toml", "lost+found", ".DS_Store"})
-"""What a folder may hold that is empty as far as anybody cares, or that a person prepared for Imprint."""
 
 
 class Builder:
@@ -136,17 +130,15 @@ def install(home: Path, lock: Path, into: Path, words: Sequence[str], progress: 
     ImprintError or OSError, with nothing half made left behind; nothing is made in a folder that is somebody else's.
     """
     check_home(home, os.environ)
-    _require_ours(home)
     _require_reachable(into)
-    progress.say("preparing the tool environment (once, about 40 MB)")
     try:
+        ownership.claim(Home(home))
         touch.make_folder(into.parent, within=home)
-        if not os.path.lexists(home / MARKER):
-            touch.write_file(home / MARKER, b"Imprint made this folder and removes what it keeps here.\n", within=home)
     except OSError as error:
         if error.errno == 28:
             raise no_space(0, home) from error
         raise not_writable(home, error.strerror or str(error)) from error
+    progress.say("preparing the tool environment (once, about 40 MB)")
     with _alone(into.parent, home, progress) as alone:
         if os.access(interpreter_of(into), os.X_OK):
             return  # another first start was faster, and its environment may be in use already
@@ -175,31 +167,6 @@ def _build_beside(home: Path, lock: Path, into: Path, words: Sequence[str], prog
         builder.stop()
         for left in (stage, old):
             touch.remove_tree(left, within=home)
-
-
-def _require_ours(home: Path) -> None:
-    """Raise Failure where `home` is a folder with somebody else's files."""
-    try:
-        names = set(os.listdir(home))  # noqa: PTH208 - names only
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise not_writable(home, error.strerror or str(error)) from error
-    if MARKER in names or names <= _NOBODYS or _holds_tool(home):
-        return
-    raise Failure(
-        "not-ours", 1, f"{home} holds files that are not Imprint's, such as `{min(names - _NOBODYS)}`",
-        "set IMPRINT_HOME to a new or an empty folder; nothing was changed",
-    )  # fmt: skip
-
-
-def _holds_tool(home: Path) -> bool:
-    """Whether an earlier Imprint built a tool environment here."""
-    with contextlib.suppress(OSError):
-        return any(
-            _OWN_TOOL.fullmatch(folder.name) and (folder / "pyvenv.cfg").is_file() for folder in home.glob("tool/env-*")
-        )
-    return False
 
 
 def _require_reachable(into: Path) -> None:

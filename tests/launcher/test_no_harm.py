@@ -20,6 +20,7 @@ from support.sandbox import sandboxed
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "locks" / "tool.txt"
 ENV = f"env-{hashlib.sha256(LOCK.read_bytes()).hexdigest()}"
+MARKER = ".imprint-home"
 QUIET = Progress(sys.stderr, quiet=True)
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -89,7 +90,7 @@ def test_a_home_that_is_empty_prepared_or_marked_is_taken_and_marked(tmp_path: P
         (tmp_path / name).touch()
     building.install(tmp_path, LOCK, tmp_path / "tool" / ENV, [], QUIET)
     assert (tmp_path / "tool" / ENV / "bin" / "python").exists()
-    assert (tmp_path / building.MARKER).is_file()
+    assert (tmp_path / MARKER).is_file()
 
 
 @pytest.mark.usefixtures("quick")
@@ -99,7 +100,7 @@ def test_a_home_from_before_homes_were_marked_is_taken(tmp_path: Path) -> None:
     (old / "pyvenv.cfg").touch()
     (tmp_path / "data").mkdir()
     building.install(tmp_path, LOCK, tmp_path / "tool" / ENV, [], QUIET)
-    assert (tmp_path / building.MARKER).is_file()
+    assert (tmp_path / MARKER).is_file()
 
 
 @pytest.mark.usefixtures("quick")
@@ -110,7 +111,7 @@ def test_a_link_where_the_environment_belongs_is_replaced_and_never_followed(tmp
     other.mkdir()
     (other / "precious").touch()
     (home / "tool").mkdir(parents=True)
-    (home / building.MARKER).touch()
+    (home / MARKER).touch()
     (home / "tool" / ENV).symlink_to(other if inside else tmp_path / "nowhere")
     (home / "tool" / ".building-link").symlink_to(other)
     building.install(home, LOCK, home / "tool" / ENV, [], QUIET)
@@ -122,7 +123,7 @@ def test_a_link_where_the_environment_belongs_is_replaced_and_never_followed(tmp
 @pytest.mark.usefixtures("quick")
 def test_what_a_killed_first_start_left_is_swept_whatever_process_has_its_number(tmp_path: Path) -> None:
     """In a container the same numbers come again, even that of the one which was killed."""
-    (tmp_path / building.MARKER).touch()
+    (tmp_path / MARKER).touch()
     for name in (f".building-{os.getpid()}", ".building-1", ".building-1-old", ".building-abc"):
         (tmp_path / "tool" / name / "bin").mkdir(parents=True)
     building.install(tmp_path, LOCK, tmp_path / "tool" / ENV, [], QUIET)

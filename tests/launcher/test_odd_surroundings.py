@@ -87,7 +87,7 @@ def test_an_interpreter_out_of_reach_is_named_and_the_environment_stays(open_che
     into = home / "tool" / "env-1"
     (into / "bin").mkdir(parents=True)
     (into / "bin" / "python").symlink_to(private / "bin" / "python3.12")
-    (home / building.MARKER).touch()
+    (home / ".imprint-home").touch()
 
     def refused() -> tuple[str, str]:
         os.seteuid(NOBODY)
