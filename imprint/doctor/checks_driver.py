@@ -7,6 +7,7 @@ from imprint.causes.situation import planning_words
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, gpu_wanted, missing
+from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Machine
 
 _SICK = {
@@ -19,7 +20,6 @@ _SICK = {
 """States of a driver that is there and does not work, by the machine document's word: told whatever was asked."""
 
 _OLD = frozenset({"driver-too-old", "ptx-needs-newer-driver"})
-_HIDING = ("", "-1", "nodevfiles")
 
 
 def driver(facts: Facts) -> list[Finding]:
@@ -68,7 +68,7 @@ def _hidden(facts: Facts, machine: Machine) -> tuple[str, str]:
     nvidia, platform = machine.nvidia, machine.platform
     error = nvidia.error or "the driver shows no GPU"
     visible = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    if nvidia.status == "bad-visible-devices" or (visible is not None and visible.strip().lower() in _HIDING):
+    if nvidia.status == "bad-visible-devices" or (visible is not None and hides_every_gpu(visible)):
         return "gpus-hidden", f'CUDA_VISIBLE_DEVICES is "{visible or ""}": {error}'
     if platform.wsl and nvidia.libcuda is not None and not nvidia.libcuda.startswith("/usr/lib/wsl"):
         return "wsl-linux-driver-installed", f"libcuda was loaded from {nvidia.libcuda}: {error}"

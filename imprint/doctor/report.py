@@ -1,29 +1,43 @@
-"""The block for a bug report: everything that was found, without names, paths, identifiers and secrets."""
+"""The block for a bug report: what was found, as far as it names nobody and nothing of anybody's. Pure.
+
+Facts pass by their kind: versions, words of ours, chips, codes; of a variable's value only what such a value can be.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from imprint import envvars
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import Finding
 from imprint.doctor.judging import what_embeddings_run_on
-
-_USER = re.compile(r"((?:/home/|/Users/|\\Users\\))[^/\\\s:\"'`]+")
-"""What names a person in the path of somebody's own folder."""
+from imprint.probing.redact import words_of_chips
+from imprint.redaction import redact_chip, redact_text
 
 _UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
-
 _NEAR = re.compile(r"onnxruntime|nvidia-|numpy$|protobuf$|torch$|tokenizers$")
-_TOLD = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES"})
-"""Packages and variables that decide what loads."""
+"""Packages that decide what loads."""
 
-
-def redact_text(text: str, hidden: Mapping[str, str]) -> str:
-    """Return `text` with each key of `hidden` replaced by its value, and without users' names and UUIDs."""
-    for secret in sorted((secret for secret in hidden if secret), key=len, reverse=True):
-        text = text.replace(secret, hidden[secret])
-    return _UUID.sub("<uuid>", _USER.sub(r"\1<user>", text))
+_INDICES = r"\s*(?:-1|NoDevFiles|\d{1,2}(?:\s*,\s*\d{1,2})*)?\s*"
+_VALUES: Mapping[str, str] = {
+    "CUDA_VISIBLE_DEVICES": _INDICES,
+    "NVIDIA_VISIBLE_DEVICES": rf"all|none|void|{_INDICES}",
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID|FASTEST_FIRST",
+    "LD_LIBRARY_PATH": "",
+    "ORT_DISABLE_TELEMETRY": "[01]|true|false",
+    envvars.DEVICE: "cpu|gpu|auto",
+    envvars.name_of_key("model.device"): "cpu|gpu|auto",
+    envvars.GPU_DEVICE: rf"auto|{_INDICES}",
+    envvars.name_of_key("model.gpu_device"): rf"auto|{_INDICES}",
+    envvars.VRAM_GB: r"\d{1,4}(?:\.\d{1,3})?",
+    envvars.ALLOW_SOFTWARE_GPU: "[01]",
+    envvars.name_of_key("model.threads"): r"\d{1,4}",
+    envvars.name_of_key("model.max_tokens"): r"\d{1,6}",
+    envvars.name_of_key("model.batch_tokens"): r"\d{1,7}",
+    envvars.name_of_key("runtime.portable_gpu"): "true|false|0|1",
+}
+"""The variables that are told, and the values that are; any other value is only said to be set."""
 
 
 def _word(value: str | bool | None) -> str:
@@ -35,9 +49,8 @@ def _word(value: str | bool | None) -> str:
 
 def surroundings(facts: Facts) -> list[tuple[str, str]]:
     """Return what a bug report needs beside the findings, as names and values."""
-    lines = [("home", facts.home), ("embeddings run on", what_embeddings_run_on(facts))]
-    if facts.venv is not None:
-        lines.append(("environment", facts.venv))
+    about = "an environment that was named" if facts.venv is not None else "the managed target"
+    lines = [("about", about), ("embeddings run on", what_embeddings_run_on(facts))]
     if facts.plan is not None:
         plan = facts.plan
         lines.append(("plan", f"{plan.build} {plan.version or ''} [{plan.code}] {plan.reason}"))
@@ -54,26 +67,53 @@ def surroundings(facts: Facts) -> list[tuple[str, str]]:
             ("driver, kernel, cuda", ", ".join(map(_word, (nvidia.driver, nvidia.kernel_driver, nvidia.cuda)))),
             ("libcuda", _word(nvidia.libcuda)),
         ]
-        lines += [("gpu", f"{gpu.name} ({gpu.compute_capability}, {gpu.memory_mib} MiB)") for gpu in nvidia.gpus or ()]
-        lines += [("other gpu", f"{gpu.vendor} {gpu.name} ({gpu.kind})") for gpu in facts.machine.other_gpus or ()]
-    lines += [
-        (name, "(set)" if "TOKEN" in name or "KEY" in name else value)
-        for name, value in sorted(facts.environ.items())
-        if name.startswith("IMPRINT_") or name in _TOLD
-    ]
+        for gpu in nvidia.gpus or ():
+            lines.append(("gpu", f"{redact_chip(gpu.name)} ({gpu.compute_capability}, {gpu.memory_mib} MiB)"))
+        for other in facts.machine.other_gpus or ():
+            lines.append(("other gpu", f"{other.vendor} {redact_chip(other.name)} ({other.kind})"))
+    lines += [(name, _value_of(name, value)) for name, value in sorted(facts.environ.items()) if name in _VALUES]
+    others = [name for name in facts.environ if name.startswith("IMPRINT_") and name not in _VALUES]
+    if others:
+        lines.append(("other variables of Imprint", str(len(others))))
     return lines
 
 
+def _value_of(name: str, value: str) -> str:
+    if re.fullmatch(_VALUES[name], value):
+        return f'"{value}"'
+    if name == "LD_LIBRARY_PATH":
+        return f"{len([folder for folder in value.split(':') if folder])} folders"
+    return "<uuid>" if _UUID.fullmatch(value.strip()) else "(set)"
+
+
+def chips_of(facts: Facts) -> frozenset[str]:
+    """Return the words of the names of the GPUs here that may pass."""
+    return frozenset() if facts.machine is None else words_of_chips(facts.machine)
+
+
 def compose(
-    facts: Iterable[tuple[str, str]], findings: Sequence[Finding], counted: Mapping[str, int], hidden: Mapping[str, str]
+    facts: Iterable[tuple[str, str]],
+    findings: Sequence[Finding],
+    counted: Mapping[str, int],
+    hidden: Mapping[str, str],
+    chips: frozenset[str] = frozenset(),
 ) -> str:
-    """Return the block: `name: value` lines, then one line per finding with its fix, then the counts."""
+    """Return the block: `name: value` lines, then one line per finding with its fix, then the counts.
+
+    `hidden` maps what has a name of its own here, such as the home, to that name; `chips` are words of chips' names.
+    """
+
+    def told(text: str) -> str:
+        for secret in sorted((secret for secret in hidden if secret), key=len, reverse=True):
+            text = text.replace(secret, hidden[secret])
+        return redact_text(_UUID.sub("<uuid>", text), chips).replace("\n", " ")
+
     lines = ["--- imprint doctor report"]
-    lines += [f"{name}: {value}" for name, value in facts]
+    lines += [f"{name}: {told(value)}" for name, value in facts]
     for finding in findings:
-        lines.append(f"{finding.status}: {finding.id} [{finding.code}] {finding.seen}")
+        lines.append(f"{finding.status}: {finding.id} [{finding.code}] {told(finding.seen)}")
         if finding.fix and finding.status != "ok":
-            lines.append(f"  fix: {finding.fix}")
+            lines.append(f"  fix: {told(finding.fix)}")
     lines.append("counts: " + ", ".join(f"{status} {count}" for status, count in counted.items()))
     lines.append("--- end")
-    return redact_text("\n".join(lines), hidden)
+    return "\n".join(lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,12 +80,18 @@ def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = No
     if options.report:
         around = [
             ("imprint", __version__),
-            ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+            ("system", f"{platform.system()} {_numbers(platform.release())} {platform.machine()}"),
             ("python", platform.python_version()),
             *report.surroundings(facts),
         ]
-        data["report"] = report.compose(around, findings, counted, _hidden(context, facts.venv))
+        hidden, chips = _hidden(context, facts.venv), report.chips_of(facts)
+        data["report"] = report.compose(around, findings, counted, hidden, chips)
     return Result(data, errors=_verdict(findings, strict=options.strict))
+
+
+def _numbers(release: str) -> str:
+    """Return the version in a kernel's release, without the name that somebody gave it."""
+    return re.split(r"[^\d.]", release, maxsplit=1)[0]
 
 
 def _chosen(ids: Iterable[str]) -> list[Check]:

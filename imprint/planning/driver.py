@@ -17,7 +17,8 @@ IF_INSTALLED = "if-installed"
 _HIDES_ALL = frozenset({"", "-1", "NoDevFiles"})
 """Values of CUDA_VISIBLE_DEVICES that leave no GPU: the first two are CUDA's, the last one of container runtimes."""
 
-_WSL_LIBRARIES = "/usr/lib/wsl/"
+WSL_LIBRARIES = "/usr/lib/wsl/"
+"""Where WSL keeps the libraries of its own driver."""
 
 
 class Driver(Record):
@@ -36,6 +37,11 @@ class Unread(Record):
     code: str
     seen: str
     provisional: str
+
+
+def hides_every_gpu(visible: str) -> bool:
+    """Whether a value of CUDA_VISIBLE_DEVICES leaves no GPU; CUDA reads past the spaces around it."""
+    return visible.strip() in _HIDES_ALL
 
 
 def read_driver(machine: Machine, table: BuildTable) -> Driver | Unread:
@@ -127,10 +133,10 @@ def _none_seen(machine: Machine) -> Unread:
 
 def _no_device(machine: Machine) -> Unread:
     visible = machine.environment.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible in _HIDES_ALL:
+    if visible is not None and hides_every_gpu(visible):
         return Unread("visible-devices-empty", visible, IF_INSTALLED)
     libcuda = machine.nvidia.libcuda
-    if machine.platform.wsl is True and libcuda is not None and not libcuda.startswith(_WSL_LIBRARIES):
+    if machine.platform.wsl is True and libcuda is not None and not libcuda.startswith(WSL_LIBRARIES):
         return Unread("wsl-linux-driver", facts.on_one_line(libcuda), IF_INSTALLED)
     return Unread("container-no-gpu" if _in_container(machine) else "no-device", "", IF_INSTALLED)
 

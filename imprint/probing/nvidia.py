@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Nvidia, Platform
 from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
@@ -19,7 +20,6 @@ WSL_LIBRARIES = "/usr/lib/wsl/lib"
 _OLD_NVML = "C:/Program Files/NVIDIA Corporation/NVSMI/nvml.dll"
 """Where drivers before R430 put NVML."""
 
-_NO_DEVICES_ASKED = ("", "-1", "NoDevFiles")
 
 _NVIDIA_VENDOR = "0x10de"
 _DISPLAY_CLASS = "0x03"
@@ -82,7 +82,7 @@ def _ask_driver(
         visible_devices=visible,
     )
     answer = read_answer(_ask(host, names, deadlines), around)
-    if answer.status != "no-device" or visible is None or visible.strip() in _NO_DEVICES_ASKED:
+    if answer.status != "no-device" or visible is None or hides_every_gpu(visible):
         return answer
     # The driver says the same for "no such device" and "no device at all"; without the variable it tells.
     without = read_answer(_ask(host, names, deadlines, hide_visible=True), around)
