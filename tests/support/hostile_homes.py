@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -273,8 +274,8 @@ def broken_generation(disorder: Disorder) -> str | None:
 
 
 def _move(folder: Path, moved: Path) -> None:
-    # Copied, so that no file there shares its content with the cache, which may let go of it.
-    shutil.copytree(folder, moved, symlinks=True)
+    # Each file on its own, so that none shares its content with the cache, which may let go of it.
+    subprocess.run(["cp", "-a", "--no-preserve=links", folder, moved], check=True)
     shutil.rmtree(folder)
     folder.symlink_to(moved)
 
