@@ -20,6 +20,7 @@ from imprint.runtime.check import CheckResult
 from imprint.runtime.events import Event
 from imprint.runtime.recipe import own_python
 from imprint.runtime.target import current_target
+from imprint.state.files import raise_for_write
 from support.twins import Twins, loaded, twin_check
 
 GPU = Gpu(0, "GPU-11111111-2222-3333-4444-555555555555", "NVIDIA L4", "8.9", 24000, 23000, False, False, "0000:01:00.0")
@@ -40,11 +41,15 @@ def machine_like_this() -> Machine:
 def no_model(home: Home, name: str, **_: object) -> None:
     """Stand for a model that is there: files of the right names and sizes, with nothing in them."""
     folder = folder_of(home, name)
-    if not folder.exists():
+    if folder.exists():
+        return
+    try:
         folder.mkdir(parents=True)
         for file in load_catalogue().model(name).files:
             with (folder / file.name).open("wb") as made:
                 made.truncate(file.size)
+    except OSError as error:
+        raise_for_write(home.models, error)
 
 
 class Place:
