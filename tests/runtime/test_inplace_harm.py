@@ -374,3 +374,19 @@ def test_a_dist_info_that_is_no_folder_is_no_distribution(scratch: Path, wheels:
 
     ended = ending_of(scratch, wheels, change)
     assert ended.how not in {"bug", "hang", "home-not-writable"}
+
+
+@pytest.mark.parametrize("name", [".journal.json.1234abcd.tmp", ".journal.json.abc_1234.tmp"])
+def test_what_a_kill_while_writing_leaves_goes(scratch: Path, wheels: Wheels, name: str) -> None:
+    def body() -> list[str]:
+        from imprint.runtime import journal
+
+        made = Handmade(scratch, wheels)
+        made.make()
+        made.setup("cpu")
+        folder = journal.store_of(made.home, made.prefix).folder
+        (folder / name).write_text("{")
+        made.setup("cuda13")
+        return [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
+
+    assert run_in(scratch, body) == []
