@@ -82,6 +82,10 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
         return Remark("no-space", f"no space left: {where}", "free some space there, then run it again"), 7
     if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
         return Remark("output-not-writable", "standard output is closed"), FAILED
+    from imprint.causes.errors import outside_error
+
+    if (outside := outside_error(error)) is not None:
+        return Remark.of(outside), FAILED
     from imprint_cli.crash import record_crash
 
     return record_crash(error, arguments), BUG

@@ -1,6 +1,6 @@
 """Renders what doctor found: every state is a word, so that it reads the same without colour."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from imprint_cli.human import table
@@ -8,30 +8,65 @@ from imprint_cli.human import table
 Data = Mapping[str, Any]
 
 _WORDS = {"ok": "ok", "warning": "warning", "error": "ERROR", "skipped": "skipped"}
+_RANK = {"error": 0, "warning": 1}
+_OFFERS = frozenset({"gpu-waits", "telemetry-on", "vendor-build-replaced"})
+"""States that are right as they are, and that somebody may want to know of all the same."""
+
+_SUM = "runtime:embedding-device"
+"""The check that sums up, with the plan's reason."""
 
 
-def render_findings(data: Data) -> str:
-    """Render each finding on a line with its id, details below what is not ok, and the counts last."""
-    lines: list[str] = []
-    for finding in data["findings"]:
-        lines.append(f"{_WORDS[finding['status']]:<8}{finding['id']}: {finding['seen']}")
-        if finding["status"] in {"warning", "error"}:
-            lines.append(f"        means: {finding['means']} [{finding['code']}]")
-            lines.append(f"        embeddings run on: {finding['runs_on']}")
-            if finding["fix"]:
-                lines.append(f"        fix: {finding['fix']}")
-        elif finding["status"] == "ok" and finding["fix"]:
-            # Nothing is wrong, and there is a choice that one may want to know of.
-            lines.append(f"        {finding['fix']} [{finding['code']}]")
-    return "\n".join([*lines, f"embeddings run on: {data['runs_on']}", _counted(data["counts"])])
+def render_findings(data: Data, *, everything: bool = False) -> str:
+    """Render what needs attention, the gravest first; of the rest what embeddings run on, and the count.
+
+    With `everything` all of the rest is there too.
+    """
+    bad = [finding for finding in data["findings"] if finding["status"] in _RANK]
+    lines = [line for finding in sorted(bad, key=_rank) for line in _in_full(finding, _WORDS[finding["status"]])]
+    rest = [finding for finding in data["findings"] if finding["status"] not in _RANK]
+    lines += [line for finding in rest if finding["code"] in _OFFERS for line in _in_full(finding, "note")]
+    for finding in rest:
+        if finding["code"] not in _OFFERS and (everything or finding["id"] == _SUM):
+            lines.append(_line(finding, _WORDS[finding["status"]]))
+            if finding["code"] == "ok-cpu" and finding["fix"] and not _offered(rest):
+                lines.append(f"        {finding['fix']}")
+    lines += [f"embeddings run on: {data['runs_on']}", _counted(data["counts"], hidden=not everything and bool(rest))]
+    return "\n".join(lines)
 
 
-def _counted(counts: Data) -> str:
+def _offered(findings: Sequence[Data]) -> bool:
+    return any(finding["code"] in _OFFERS for finding in findings)
+
+
+def rendering(*, everything: bool) -> Callable[[Data], str]:
+    """Return the rendering that `--all` chooses."""
+    return lambda data: render_findings(data, everything=everything)
+
+
+def _rank(finding: Data) -> int:
+    return _RANK[finding["status"]]
+
+
+def _line(finding: Data, word: str) -> str:
+    return f"{word:<8}{finding['id']}: {finding['seen']}"
+
+
+def _in_full(finding: Data, word: str) -> list[str]:
+    lines = [_line(finding, word), f"        means: {finding['means']} [{finding['code']}]"]
+    if finding["status"] in _RANK:
+        lines.append(f"        embeddings run on: {finding['runs_on']}")
+    if finding["fix"]:
+        lines.append(f"        {'fix' if finding['status'] in _RANK else 'to change it'}: {finding['fix']}")
+    return lines
+
+
+def _counted(counts: Data, *, hidden: bool) -> str:
     errors, warnings = counts["error"], counts["warning"]
-    return (
-        f"{counts['ok']} ok, {warnings} warning{'' if warnings == 1 else 's'}, "
-        f"{errors} error{'' if errors == 1 else 's'}, {counts['skipped']} skipped"
+    told = (
+        f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}, "
+        f"{counts['ok']} ok, {counts['skipped']} skipped"
     )
+    return f"{told} (`--all` shows all)" if hidden else told
 
 
 def render_report(data: Data) -> str:
@@ -48,5 +83,5 @@ def render_explanation(data: Data) -> str:
     """Render what a code means."""
     lines = [f"{data['code']}: {data['means']}"]
     if data["fix"]:
-        lines.append(f"fix: {data['fix']}")
+        lines.append(f"what helps: {data['fix']}")
     return "\n".join(lines)

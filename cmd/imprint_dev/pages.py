@@ -37,6 +37,7 @@ _PLACES: Mapping[str, str] = {
     "not-changeable": "in conda, or a Python that is no virtual environment",
     "gpu-planned": "where a GPU is planned",
     "cpu-planned": "where no GPU can be used",
+    "default-device": "where nobody chose a device",
     "theirs": "for a package that you installed in a version of your own",
     "pending": "where setup would install another version",
     "foreign-home": "where the folder belongs to somebody else",

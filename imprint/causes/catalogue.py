@@ -62,11 +62,17 @@ class Symptom(Record):
 
 
 class Catalogue(Record):
-    """All causes by code, in the order of the pages, whose headings are `sections` and `groups`."""
+    """All causes by code, in the order of the pages, whose headings are `sections` and `groups`.
+
+    `system_packages` says, by library, which package of which system holds it; `headers`, by module of the standard
+    library, what a Python was built without.
+    """
 
     causes: Mapping[str, Cause]
     sections: Mapping[str, str]
     groups: Mapping[str, str]
+    system_packages: Mapping[str, Mapping[str, str]]
+    headers: Mapping[str, str]
     symptoms: tuple[Symptom, ...]
 
 
@@ -83,7 +89,8 @@ def parse_catalogue(document: Mapping[str, Any]) -> Catalogue:
     symptoms = tuple(
         Symptom(one["notice"], tuple(one["codes"].split()), one["advice"]) for one in document.get("symptoms", ())
     )
-    return Catalogue(causes, document["sections"], document["groups"], symptoms)
+    packages, headers = document.get("system_packages", {}), document.get("headers", {})
+    return Catalogue(causes, document["sections"], document["groups"], packages, headers, symptoms)
 
 
 def _cause(code: str, entry: Mapping[str, Any], entries: Mapping[str, Any]) -> Cause:

@@ -24,7 +24,7 @@ TRAITS = frozenset(
         # what is looked at: Imprint's own runtime, or a named environment and its kind
         *("managed", "named", "virtual", "conda", "externally-managed", "changeable", "foreign-home"),
         # what is planned there, and who asked
-        *("asked-gpu", "gpu-planned", "cpu-planned", "as-planned", "pending", "kept"),
+        *("default-device", "asked-gpu", "gpu-planned", "cpu-planned", "as-planned", "pending", "kept"),
         # what a check says about its own finding
         *("theirs", "unconcerned", "old-runtime", "python-path", "loader-path", "checked-cpu"),
     }

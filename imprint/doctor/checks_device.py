@@ -12,6 +12,7 @@ from imprint.doctor.judging import (
     what_embeddings_run_on,
 )
 from imprint.planning.model import Plan
+from imprint.runtime.space import in_units
 
 GPU_ABSENT = frozenset(
     {"device-cpu", "no-nvidia-gpu", "vendor-not-nvidia", "os-no-gpu-build", "arch-no-gpu-build"},
@@ -48,6 +49,18 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
     if runs_on == "gpu":
         return [finding(facts, _CHECK, "ok-gpu", OK, f"the GPU is used: {plan.reason}")]
     return [_on_cpu(facts, plan)]
+
+
+def waiting(facts: Facts) -> list[Finding]:
+    """Judge whether a GPU waits for somebody to ask for it."""
+    check = "gpu:waiting"
+    plan = facts.waiting
+    if plan is None or plan.device is None:
+        return [finding(facts, check, "ok", OK, "no GPU waits to be asked for")]
+    name = plan.device.name or "a GPU"
+    seen = f"{name} could be used ({plan.build} {plan.version}), and model.device is cpu, which is the default"
+    cost = f" (a download of {in_units(plan.download_bytes)})" if plan.download_bytes else ""
+    return [finding(facts, check, "gpu-waits", OK, seen, words={"cost": cost})]
 
 
 def _pending(facts: Facts, plan: Plan) -> bool:

@@ -21,7 +21,7 @@ def state_files(facts: Facts) -> list[Finding]:
     found: list[Finding] = []
     if facts.home_error:
         found.append(finding(facts, check, "home-not-writable", ERROR, facts.home_error))
-    for name in ("verdicts", "target", "last"):
+    for name in ("verdicts", "target", "last", "receipt", "interrupted"):
         error = facts.failures.get(name)
         if error is not None and error.specific_code.startswith("state-"):
             code = "state-newer" if isinstance(error, StateNewerError) else "state-unreadable"
@@ -149,7 +149,8 @@ def real_embedding(facts: Facts) -> list[Finding]:
         return missing(facts, check, "model") if "model" in facts.failures else missing(facts, check, "embedded")
     if error.specific_code == "timed-out":
         return [finding(facts, check, "embedding-failed", WARNING, error.message)]
-    return [finding(facts, check, "embedding-failed", ERROR, error.message, told=error.hint)]
+    code = error.specific_code if error.specific_code in {"model-too-new", "process-limit"} else "embedding-failed"
+    return [finding(facts, check, code, ERROR, error.message, told=error.hint)]
 
 
 def _ok(facts: Facts, check: str, seen: str) -> Finding:

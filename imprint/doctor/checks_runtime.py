@@ -9,6 +9,7 @@ from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, gpu_wanted, missing, skipped, starts, what_embeddings_run_on
 from imprint.doctor.situation import install, install_planned, reinstall, uninstall
 from imprint.runtime.check_causes import plain
+from imprint.runtime.outside import Outside, outside_cause
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 _NUMPY = re.compile(r"_ARRAY_API not found|numpy\.core\.multiarray failed|compiled using NumPy 1|numpy\.dtype size")
@@ -39,7 +40,7 @@ def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
     runs_on = what_embeddings_run_on(facts)
     # What works today breaks at the next change; what runs elsewhere than it should is broken now.
     status = WARNING if runs_on == ("gpu" if gpu_wanted(facts) else "cpu") else ERROR
-    seen = f"installed together: {', '.join(builds)}"
+    seen = _installed(builds)
     if facts.loaded is not None and facts.loaded.package is not None:
         seen += f"; what loads is {facts.loaded.package} {facts.loaded.version or ''}".rstrip()
     if facts.runtimes is not None and facts.runtimes.requirers:
@@ -47,6 +48,15 @@ def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
     names = dict.fromkeys(build.partition(" ")[0] for build in builds)
     words = {"uninstall_builds": uninstall(facts, *names), "install_planned": install_planned(facts)}
     return finding(facts, check, "duplicate-runtimes", status, seen, words=words)
+
+
+def _installed(builds: tuple[str, ...]) -> str:
+    """Say which builds there are: several, or one that is listed in several versions."""
+    names = {build.partition(" ")[0] for build in builds}
+    if len(names) > 1:
+        return f"installed together: {', '.join(builds)}"
+    versions = [build.partition(" ")[2] or "an unknown version" for build in builds]
+    return f"{names.pop()} is listed {len(builds)} times, as {' and '.join(dict.fromkeys(versions))}"
 
 
 def loads(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each way to fail, the earliest first
@@ -88,12 +98,18 @@ def _ended(facts: Facts, check: str, loaded: Loaded) -> Finding:
     if loaded.ended in {"SIGKILL", "SIGTERM"}:
         seen = f"{doing} was ended from outside ({loaded.ended}), perhaps for want of memory"
         return finding(facts, check, "runtime-hangs", WARNING, seen)
+    outside = outside_cause("\n".join([loaded.ended or "", loaded.error or "", loaded.talk]), facts.environ)
+    if outside is not None:
+        return _outside(facts, check, outside)
     code = "cpu-instruction-missing" if loaded.ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
     return finding(facts, check, code, ERROR if matters else WARNING, seen, words=_again(facts))
 
 
 def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
     error = loaded.error or ""
+    outside = outside_cause(f"{error}\n{loaded.talk}", facts.environ)
+    if outside is not None:
+        return [_outside(facts, check, outside)]
     module = _NO_MODULE.search(error)
     if module is not None and module["name"].split(".")[0] == "onnxruntime":
         if facts.runtimes is not None and not facts.runtimes.builds:
@@ -108,11 +124,18 @@ def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
 
 def _cpu_failed(facts: Facts, check: str, loaded: Loaded) -> Finding:
     error = loaded.cpu_error or ""
+    outside = outside_cause(f"{error}\n{loaded.talk}", facts.environ)
+    if outside is not None:
+        return _outside(facts, check, outside)
     module = _NO_MODULE.search(error)
     if module is not None or _NUMPY.search(error):
         return _dependency(facts, check, module["name"] if module else "numpy", error)
     seen = f"{_named(loaded)} loads and does not compute on the CPU: {_line(error)}"
     return finding(facts, check, "cpu-session-failed", ERROR, seen, words=_again(facts))
+
+
+def _outside(facts: Facts, check: str, cause: Outside) -> Finding:
+    return finding(facts, check, cause.code, ERROR, cause.seen, traits=cause.traits, words=cause.words)
 
 
 def _dependency(facts: Facts, check: str, module: str, error: str) -> Finding:

@@ -9,14 +9,20 @@ from imprint.doctor.checks_place import LOW_SPACE
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import build_names, finding, missing, skipped
-from imprint.doctor.situation import reinstall
+from imprint.doctor.situation import reinstall, shell
+from imprint.quoting import joined
 from imprint.runtime.metadata import is_vendor
 from imprint.runtime.space import in_units
+from imprint.runtime.vendors import OURS, replaced_sentence
 
 _CONCERNED = re.compile(
     r"onnxruntime|onnxruntime-.*|nvidia-.*|numpy|protobuf|flatbuffers|packaging|sympy|coloredlogs|tokenizers|orjson"
 )
 """What embedding needs of an environment; damage to anything else in somebody's own is no reason to fail."""
+
+
+_OUTSIDE = frozenset({"interpreter-denied", "noexec-disk", "process-limit"})
+"""What keeps an interpreter from starting though nothing is wrong with it."""
 
 
 def interpreter(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each way to fail, the earliest first
@@ -26,11 +32,15 @@ def interpreter(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each 
         seen = f"no runtime is set up in {facts.home}"
         return [finding(facts, check, "not-installed", ERROR, seen, runs_on="none")]
     error = facts.failures.get("target")
+    if error is not None and error.specific_code in _OUTSIDE:
+        return [finding(facts, check, error.specific_code, ERROR, error.message, told=error.hint, runs_on="none")]
     if error is not None and error.specific_code == "not-an-environment":
         return [finding(facts, check, "not-an-environment", ERROR, error.message, told=error.hint, runs_on="none")]
     found = facts.interpreter
     if found is None:
         return missing(facts, check, "target")
+    if found.code in _OUTSIDE:
+        return [finding(facts, check, found.code, ERROR, found.error or "", told=found.hint, runs_on="none")]
     if not found.present:
         seen = found.error or f"{found.path} is gone"
         return [finding(facts, check, "interpreter-gone", ERROR, seen, runs_on="none")]
@@ -133,6 +143,32 @@ def _free_first(facts: Facts) -> str:
     if runtimes.free >= needed:
         return ""
     return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then "
+
+
+def leftovers(facts: Facts) -> list[Finding]:
+    """Judge what a killed pip left among the packages."""
+    check = "target:leftovers"
+    if facts.runtimes is None:
+        return missing(facts, check, "runtimes")
+    found = facts.runtimes.leftovers
+    if not found:
+        return [finding(facts, check, "ok", OK, "a killed pip left nothing behind")]
+    size = in_units(sum(one for _, one in found))
+    names = ", ".join(f"`{path.replace(chr(92), '/').rpartition('/')[2]}`" for path, _ in found)
+    words = {"folders": joined(["rm", *(path for path, _ in found)], shell(facts)).partition(" ")[2], "size": size}
+    seen = f"a killed pip left {names} in {facts.runtimes.packages}: {size} that nothing uses"
+    return [finding(facts, check, "leftovers", WARNING, seen, words=words)]
+
+
+def vendor_build(facts: Facts) -> list[Finding]:
+    """Judge whether `setup` would replace a vendor's own build, and its provider with it."""
+    check = "target:vendor-build"
+    if facts.runtimes is None:
+        return missing(facts, check, "runtimes")
+    names = sorted(name for name in build_names(facts) if name not in OURS)
+    if not names or facts.venv is None:
+        return [finding(facts, check, "ok", OK, "no vendor's build of ONNX Runtime is here")]
+    return [finding(facts, check, "vendor-build-replaced", OK, replaced_sentence(names))]
 
 
 def writable(facts: Facts) -> list[Finding]:

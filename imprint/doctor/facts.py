@@ -27,7 +27,8 @@ class Aside:
 class Interpreter:
     """The target's interpreter: its path, whether something is there, and the version it answered with.
 
-    `made_for` is the series its folder of packages is named after (`3.11`), None where there is none to see.
+    `made_for` is the series its folder of packages is named after (`3.11`), None where there is none to see. Of an
+    error `code` says which, and `hint` what helps.
     """
 
     path: str
@@ -35,6 +36,8 @@ class Interpreter:
     version: str | None = None
     error: str | None = None
     made_for: str | None = None
+    code: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class Runtimes:
     write_error: str | None = None
     size: int | None = None
     free: int | None = None
+    leftovers: tuple[tuple[str, int], ...] = ()
+    """Folders that a killed pip left among the packages, each with its size (bytes)."""
     gpu_size: int = 0
     """The recorded size of the GPU builds and of NVIDIA's packages (bytes): what the CPU build would free."""
 
@@ -117,6 +122,20 @@ class Loaded:
     talk: str = ""
     libraries: tuple[Library, ...] | None = None
     sends: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnImport:
+    """What Python does there as the user starts it, not isolated as Imprint does.
+
+    `printed` is what it wrote to standard output before any program ran, `files` the sitecustomize and usercustomize
+    that it loaded; `error` is why `import onnxruntime` failed, and `file` from where it came otherwise.
+    """
+
+    printed: str = ""
+    files: tuple[str, ...] = ()
+    error: str | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +231,10 @@ class Facts:
     wheel: Wheel | None = None
     tested: Mapping[str, str] = field(default_factory=dict)
     plan: Plan | None = None
+    waiting: Plan | None = None
+    """The plan if a GPU were asked for, where nobody chose the CPU; None where it was chosen or a GPU is asked for."""
+    proc: bool = True
+    own_import: OwnImport | None = None
     proved: bool = False
     proof: Proof | None = None
     missed_gpu: bool = False

@@ -9,11 +9,13 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from imprint.causes.errors import blocked_error
 from imprint.doctor.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
 from imprint.errors import ImprintError
 from imprint.paths import Home
@@ -57,8 +59,10 @@ class Gathering:
         ]
         for thread in threads:
             thread.start()
+        end = time.monotonic() + seconds
         for thread in threads:
-            thread.join(seconds)
+            # One limit for all of them: sources that hang do so together.
+            thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive():
                 late = ImprintError(f"it did not end within {seconds:.0f} seconds", code="timed-out")
                 self.failures.setdefault(thread.name, late)
@@ -69,8 +73,11 @@ def environment_target(path: Path) -> Target:
     """Return the environment that somebody named. Raises ImprintError (`not-an-environment`) where there is none."""
     prefix = path.expanduser().absolute()
     found = Target(prefix=prefix, python=interpreter_of(prefix), managed=False)
-    if (prefix / "pyvenv.cfg").is_file() or os.path.lexists(found.python):
+    if os.path.isfile(prefix / "pyvenv.cfg") or os.path.lexists(found.python):  # noqa: PTH113 - a denied folder is no
         return found
+    blocked = blocked_error(str(found.python))
+    if blocked is not None:
+        raise blocked
     what = "does not exist" if not prefix.exists() else "holds no Python environment"
     raise ImprintError(f"`{prefix}` {what}", code="not-an-environment")
 
@@ -83,8 +90,9 @@ def interpreter(target: Target) -> Interpreter:
     try:
         version = parse_python(ask_interpreter(RealHost(), target.python)).version
     except ImprintError as error:
-        present = error.specific_code != "interpreter-gone"
-        return Interpreter(path, present, error=error.message, made_for=next(iter(series), None))
+        present, code = error.specific_code != "interpreter-gone", error.specific_code
+        made_for = next(iter(series), None)
+        return Interpreter(path, present, error=error.message, made_for=made_for, code=code, hint=error.hint)
     own = ".".join((version or "").split(".")[:2])
     made_for = next((name for name in series if name.rstrip("t") == own), next(iter(series), None))
     return Interpreter(path, present=True, version=version, made_for=made_for)
@@ -109,6 +117,7 @@ def summarise(seen: Inventory, *, hashed: bool) -> Runtimes:
         requirers=_requirers(seen) if len(builds) > 1 else (),
         write_error=_write_error(seen.packages),
         size=sum(found.size for found in seen.distributions),
+        leftovers=_leftovers(seen.packages) if seen.packages is not None else (),
         gpu_size=sum(found.size for found in seen.distributions if _is_for_gpus(found)),
         free=space.free_at(seen.packages) if seen.packages is not None else None,
     )
@@ -116,6 +125,12 @@ def summarise(seen: Inventory, *, hashed: bool) -> Runtimes:
 
 def _is_for_gpus(found: Distribution) -> bool:
     return is_vendor(found.name) or (found.is_build and found.name == "onnxruntime-gpu")
+
+
+def _leftovers(packages: Path) -> tuple[tuple[str, int], ...]:
+    """Return what pip renamed while it replaced a package, and did not come to remove."""
+    folders = sorted(path for path in packages.glob("~*") if path.is_dir() and not path.is_symlink())
+    return tuple((str(path), sum(found.st_size for found in inventory.tree_files(path))) for path in folders)
 
 
 def kinds(prefix: Path) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ def _traits(facts: Facts) -> Iterable[str]:
     yield from facts.kinds
     if facts.device_asked in {"gpu", "auto"}:
         yield "asked-gpu"
+    if facts.device_asked == "cpu" and not facts.device_set:
+        yield "default-device"
     if facts.machine is not None:
         yield from (name for name in ("wsl", "container") if getattr(facts.machine.platform, name))
     if facts.plan is not None:

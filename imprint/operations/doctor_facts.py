@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,8 +19,8 @@ from typing import Any
 
 from imprint import envvars, resources
 from imprint.causes.situation import here
-from imprint.doctor import gathering, probe
-from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, Proof, Runtimes
+from imprint.doctor import gathering, own_import, probe
+from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, OwnImport, Proof, Runtimes
 from imprint.doctor.gathering import Gathering
 from imprint.doctor.libraries import cuda_major, wanted_libraries
 from imprint.errors import ImprintError
@@ -29,14 +30,17 @@ from imprint.operations.planning_inputs import Inputs
 from imprint.operations.targets import build_of
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.fingerprints import fingerprint_of
-from imprint.planning.model import Gpu, Machine, Verdict
+from imprint.planning.model import Gpu, Machine, Plan, Verdict
+from imprint.planning.rule import decide
 from imprint.probing.host import Host, RealHost
 from imprint.probing.survey import survey
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
 from imprint.state import config, last_run, mutex, settings, verdicts
+from imprint.state.config import Setting
 from imprint.state.findings import Findings
 from imprint.values import fields_of
+from imprint.values import replace as replace_value
 
 QUICK_SECONDS = 15.0
 """For what only reads files. A network disk that hangs costs this much, and the other checks still answer."""
@@ -88,6 +92,7 @@ def gather(
     planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
     inputs: Inputs | None = planned["plan"]
     third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
+    kept = gathered.together(QUICK_SECONDS, receipt=known.receipt, interrupted=known.interrupted)
     loaded, settled = third["loaded"], first["config"]
     setting = settled.get("model.device") if settled is not None else None
     plan = inputs.plan if inputs is not None else None
@@ -106,7 +111,7 @@ def gather(
         kinds=gathering.kinds(target.prefix) if target is not None and venv is not None else (),
         around=here(context.environ, traits=["foreign-home"] if first["foreign"] else []),
         uv=first["uv"] or "uv",
-        ours=venv is None or known.receipt() is not None,
+        ours=venv is None or kept["receipt"] is not None,
         provisioned=None if "target" in gathered.failures else target is not None,
         interpreter=second["interpreter"],
         runtimes=second["runtimes"][0] if second["runtimes"] is not None else None,
@@ -117,10 +122,13 @@ def gather(
         wheel=known.wheel,
         tested=gathered.together(QUICK_SECONDS, tested=known.tested)["tested"] or {},
         plan=plan,
+        waiting=_waiting(inputs, setting),
+        proc=sys.platform != "linux" or Path("/proc/self/stat").exists(),
+        own_import=third["own_import"],
         proved=inputs is not None and inputs.proved,
         proof=gathered.together(QUICK_SECONDS, proof=lambda: known.proof(inputs))["proof"],
         missed_gpu=known.missed(first["last"]),
-        interrupted=known.interrupted(),
+        interrupted=bool(kept["interrupted"]),
         refusal=first["refusal"],
         busy=first["busy"],
         model=third["model"],
@@ -200,13 +208,15 @@ def _try(  # noqa: PLR0913 - one call site
     asked: dict[str, Any] = {}
     if known.starts:
         asked["loaded"] = lambda: known.load(inputs)
+        asked["own_import"] = known.import_as_user
     if settled is not None:
         asked["model"] = lambda: _model(context, settled.text("model.name"), deep=deep)
     if "unused" in slow:
         asked["unused"] = lambda: gathering.unused(context.home)
     if "embedded" in slow and known.managed and known.starts:
         asked["embedded"] = lambda: _embedded(context)
-    return {"loaded": None, "model": None, "unused": None, "embedded": None} | gathered.together(TRY_SECONDS, **asked)
+    nothing = dict.fromkeys(("loaded", "own_import", "model", "unused", "embedded"))
+    return nothing | gathered.together(TRY_SECONDS, **asked)
 
 
 class _Known:
@@ -255,6 +265,11 @@ class _Known:
             # A driver that hung once would hang the session too.
             gpu=machine.nvidia.status != "timeout",
         )
+
+    def import_as_user(self) -> OwnImport | None:
+        """Return what the target's Python does for its user."""
+        assert self._target is not None  # noqa: S101 - as above
+        return own_import.try_import(self._target.python, self._context.environ)
 
     def tested(self) -> Mapping[str, str]:
         """Return what the lock of the installed build pins."""
@@ -308,6 +323,14 @@ class _Known:
         from imprint.runtime.inplace import is_interrupted
 
         return is_interrupted(self._context.home, self._target.prefix)
+
+
+def _waiting(inputs: Inputs | None, setting: Setting | None) -> Plan | None:
+    """Return the plan for a GPU where the CPU is only the default, so that doctor can say what waits."""
+    if inputs is None or setting is None or setting.value != "cpu" or setting.origin != "default":
+        return None
+    request = replace_value(inputs.request, device="auto")
+    return decide(request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
 
 
 def _model(context: Context, name: str, *, deep: bool) -> str:

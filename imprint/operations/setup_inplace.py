@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.errors import ImprintError
 from imprint.operations.check import failure_of, name_of, record
 from imprint.operations.context import Context
@@ -29,7 +30,7 @@ from imprint.operations.verdict import default_hint, holds, judge
 from imprint.planning.model import Installed, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
-from imprint.runtime import deferred, inplace, prune
+from imprint.runtime import deferred, inplace, prune, vendors
 from imprint.runtime.check import CheckResult
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace import InplaceOutcome, InplacePlan
@@ -63,7 +64,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
             "deferred": [],
             "environment": details or None,
         },
-        warnings=(*remarks_of(findings), *not_honoured(context, inputs.plan, refused)),
+        warnings=(*remarks_of(findings), *_vendors(changes), *not_honoured(context, inputs.plan, refused)),
         errors=(refused,) if refused is not None else (),
     )
 
@@ -119,6 +120,7 @@ class _InplaceRun:
             warnings=(
                 *remarks_of(self.findings),
                 *(self.warnings or not_honoured(self.context, plan, refused)),
+                *_vendors(self._changes()),
                 *_left_out(self.outcomes),
                 *remarks_of_pruned(pruned),
             ),
@@ -172,6 +174,8 @@ class _InplaceRun:
         Story(self.on_event).begin(inputs)
         if prepared.replacement.install:
             confirm_download(self.context, self.options, inputs)
+        for remark in _vendors([{"name": one.name, "to": one.after} for one in prepared.replacement.changes]):
+            self.on_event(Event("info", "plan", remark.message))
         deferred.note(self.context.home, _names(prepared))
         uv = find_uv(self.context.home, self.context.environ, self.sources)
         outcome = inplace.apply(prepared, uv, self.on_event)
@@ -224,6 +228,15 @@ def _prepare(context: Context, options: SetupOptions, seams: Seams, plan: Plan, 
         repair=options.repair,
         findings=findings,
     )
+
+
+def _vendors(changes: Sequence[Mapping[str, Any]]) -> tuple[Remark, ...]:
+    """Say which provider goes with a vendor's build that is replaced."""
+    names = vendors.leaving(changes)
+    if not names:
+        return ()
+    hint = as_one(general_remedies(catalogue().causes["vendor-build-replaced"]))
+    return (Remark("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
 
 
 def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:

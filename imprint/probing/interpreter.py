@@ -25,12 +25,14 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
     """Return what the interpreter `python` (None: the one running this) says about itself.
 
     Raises ImprintError, code `interpreter-gone` when nothing is there (a dangling link included) and
+    `interpreter-denied`, `noexec-disk` and `process-limit` when its surroundings keep it from starting, and
     `interpreter-unusable` when it does not start, does not answer in time, or is no Python of 3.8 or newer.
     """
     if python is None:
         return host.interpreter()
     path = str(python)
     if not host.exists(path):
+        _refuse_blocked(path)
         what = "leads to an interpreter that is gone" if host.is_link(path) else "does not exist"
         raise ImprintError(
             f"`{path}` {what}",
@@ -38,7 +40,21 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
             code="interpreter-gone",
         )
     # -S as well as -I: nothing of the environment may run, and a broken .pth file there must not matter here.
-    return parse_answer(path, host.run([path, "-I", "-S", "-B", str(_CHILD)], deadline=deadline), deadline)
+    result = host.run([path, "-I", "-S", "-B", str(_CHILD)], deadline=deadline)
+    if result.not_started is not None:
+        _refuse_blocked(path, result.not_started)
+    return parse_answer(path, result, deadline)
+
+
+def _refuse_blocked(path: str, said: str = "") -> None:
+    """Raise ImprintError where the way to an interpreter, its disk or a limit of the system keeps it from starting."""
+    from imprint.causes.errors import blocked_error, error_of
+
+    if "[Errno 11]" in said:
+        raise error_of("process-limit", f"`{path}` could not be started: {said}")
+    error = blocked_error(path)
+    if error is not None:
+        raise error
 
 
 def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str, Any]:

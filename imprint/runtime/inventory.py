@@ -192,10 +192,15 @@ def tree_files(folder: Path) -> Iterator[os.stat_result]:
             continue
 
 
+def _is_info(name: str) -> bool:
+    # What begins so pip renamed while it replaced a package, and was killed before it removed it.
+    return name.endswith(".dist-info") and not name.startswith("~")
+
+
 def _info_folders(packages: Path) -> list[Path]:
     try:
         with os.scandir(packages) as entries:
-            return sorted(Path(entry.path) for entry in entries if entry.name.endswith(".dist-info") and entry.is_dir())
+            return sorted(Path(entry.path) for entry in entries if _is_info(entry.name) and entry.is_dir())
     except OSError:
         return []
 

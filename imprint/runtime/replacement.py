@@ -153,11 +153,36 @@ def refuse_out_of_range(
             continue
         for found in groups[name]:
             if found.version is not None and not satisfied(requirement, found.version):
+                holders = _who_holds(requirement, found.version, held, environment)
+                if holders:
+                    hint = (
+                        f"use another environment, or a version of {' and '.join(holders)} that allows `{requirement}`"
+                    )
+                else:
+                    hint = f"install `{requirement}` there: nothing in that environment asks for another version"
                 raise ImprintError(
-                    f"`{name}` {found.version} is installed in that environment, and {build} needs `{requirement}`",
-                    hint=f"install a `{name}` that both can use there, or use another environment",
+                    f"`{name}` {found.version} is installed in that environment{_asked_by(holders)}, "
+                    f"and {build} needs `{requirement}`",
+                    hint=hint,
                     code="shared-out-of-range",
                 )
+
+
+def _who_holds(wanted: Requirement, version: str, held: Sequence[Held], environment: Mapping[str, str]) -> list[str]:
+    """Return who keeps a distribution at `version`: whoever takes that and none of the versions that `wanted` names."""
+    name, named = normalize(wanted.name), [one.version for one in wanted.specifier]
+    asking = []
+    for found in held:
+        for requirement in parse_requirements(found.requires):
+            if normalize(requirement.name) != name or found.is_build or not holds(requirement, environment):
+                continue
+            if satisfied(requirement, version) and not any(satisfied(requirement, one) for one in named):
+                asking.append(f"`{found.name}` {found.version or 'of unknown version'} (`{requirement}`)")
+    return asking
+
+
+def _asked_by(holders: Sequence[str]) -> str:
+    return f", where {' and '.join(holders)} {'asks' if len(holders) == 1 else 'ask'} for it" if holders else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from imprint.causes.catalogue import catalogue
 from imprint.doctor import checks
-from imprint.doctor.facts import Aside, Damage, Disk, Facts
+from imprint.doctor.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Runtimes
 from imprint.doctor.findings import STATUSES, Finding, counts
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning import reasons
@@ -18,11 +18,7 @@ from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MA
 
 CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section is not None}
 CASES = Path(__file__).parent / "cases"
-TOLD_ELSEWHERE = (
-    {"check-crashed"}
-    | {code for code, cause in CODES.items() if cause.section == "outside"}
-    | {"gpu-waits", "leftovers", "model-too-new", "vendor-build-replaced"}
-)
+TOLD_ELSEWHERE = {"check-crashed"}
 """Codes that a test of their own builds, besides those of the cases."""
 
 
@@ -32,7 +28,29 @@ def judged(facts: Facts, check: str) -> list[tuple[str, str]]:
     return [(finding.code, finding.status) for finding in checks.run(chosen, facts)]
 
 
-STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
+NO_GOMP = "libgomp.so.1: cannot open shared object file: No such file or directory"
+
+State = tuple[str, dict[str, object], list[tuple[str, str]]]
+
+BLOCKED: list[State] = [
+    ("target:interpreter", {"interpreter": Interpreter("/v/bin/python", present=True, code=code)}, [(code, "error")])
+    for code in ("interpreter-denied", "noexec-disk", "process-limit")
+]
+OUTSIDE: list[State] = [
+    ("runtime:loads", {"loaded": Loaded(error=error, has_session=False)}, [(code, "error")])
+    for error, code in (
+        (f"ImportError: {NO_GOMP}", "system-library-missing"),
+        ("ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (x)", "system-library-old"),
+        ("ModuleNotFoundError: No module named '_ctypes'", "python-module-missing"),
+        ("ImportError: /v/x.so: failed to map segment from shared object", "noexec-disk"),
+        ("ImportError: /v/x.so: cannot enable executable stack as shared object requires: x", "exec-stack-refused"),
+        ("RuntimeError: can't start new thread", "process-limit"),
+        ("ImportError: x", "runtime-import-failed"),
+    )
+]
+STATES: list[State] = [
+    *BLOCKED,
+    *OUTSIDE,
     ("state:files", {"home_error": "/x cannot be written"}, [("home-not-writable", "error")]),
     ("state:files", {"asides": (Aside("moved"),)}, [("state-damaged", "warning")]),
     ("state:files", {"failures": {"target": StateNewerError("newer")}}, [("state-newer", "error")]),
@@ -45,6 +63,53 @@ STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
         [("environment-invalid", "error")],
     ),
     ("environment:names", {"unknown_variables": (("IMPRINT_X", None),)}, [("unknown-variable", "warning")]),
+    ("system:proc", {"proc": False}, [("no-proc", "warning")]),
+    ("environment:python", {"own_import": None}, [("skipped", "skipped")]),
+    ("environment:python", {"own_import": OwnImport(printed="hello\n")}, [("python-path-interferes", "warning")]),
+    ("environment:python", {"own_import": OwnImport(files=("/v/sitecustomize.py",))}, [("ok", "ok")]),
+    ("environment:python", {"own_import": OwnImport(error="ImportError: x")}, [("python-path-interferes", "warning")]),
+    (
+        "environment:python",
+        {"own_import": OwnImport(error=f"ImportError: {NO_GOMP}")},
+        [("system-library-missing", "warning")],
+    ),
+    ("gpu:waiting", {"waiting": GPU_PLAN}, [("gpu-waits", "ok")]),
+    ("gpu:waiting", {"waiting": CPU_PLAN}, [("ok", "ok")]),
+    ("target:leftovers", {"runtimes": None}, [("skipped", "skipped")]),
+    (
+        "target:leftovers",
+        {"runtimes": Runtimes(leftovers=(("/x/~nnxruntime", 46_000_000),))},
+        [("leftovers", "warning")],
+    ),
+    ("target:vendor-build", {"runtimes": None}, [("skipped", "skipped")]),
+    (
+        "target:vendor-build",
+        {"venv": "/v", "runtimes": Runtimes(("onnxruntime-openvino 1.24.1",))},
+        [("vendor-build-replaced", "ok")],
+    ),
+    (
+        "target:interpreter",
+        {
+            "provisioned": None,
+            "interpreter": None,
+            "failures": {"target": ImprintError("x", code="interpreter-denied")},
+        },
+        [("interpreter-denied", "error")],
+    ),
+    ("runtime:loads", {"loaded": Loaded(cpu_error="Error: can't start new thread")}, [("process-limit", "error")]),
+    (
+        "runtime:loads",
+        {"loaded": Loaded(ended="not started: [Errno 11] Resource temporarily unavailable", stage="import")},
+        [("process-limit", "error")],
+    ),
+    (
+        "runtime:loads",
+        {
+            "loaded": Loaded(error="ImportError: /opt/x/libgomp.so.1: file too short", has_session=False),
+            "environ": {"LD_LIBRARY_PATH": "/lib:/opt/x"},
+        },
+        [("loader-path-interferes", "error")],
+    ),
     ("target:interpreter", {"provisioned": False}, [("not-installed", "error")]),
     ("target:interpreter", {"interpreter": None}, [("skipped", "skipped")]),
     ("target:integrity", {"provisioned": False, "runtimes": None}, [("skipped", "skipped")]),
@@ -76,6 +141,11 @@ STATES: list[tuple[str, dict[str, object], list[tuple[str, str]]]] = [
     ),
     ("model:files", {"failures": {"model": ImprintError("gone")}}, [("model-missing", "error")]),
     ("model:files", {"failures": {"model": ImprintError("cut", code="model-damaged")}}, [("model-damaged", "error")]),
+    (
+        "embedding:run",
+        {"embedded": None, "failures": {"embedded": ImprintError("too new", code="model-too-new")}},
+        [("model-too-new", "error")],
+    ),
     ("model:files", {"model": None}, [("skipped", "skipped")]),
     ("disk:space", {"disk": Disk(1000, None, "/")}, [("disk-low", "warning")]),
     ("disk:space", {"disk": Disk(10**9, 2 * 10**9, "/")}, [("disk-low", "warning")]),
@@ -114,7 +184,7 @@ def test_every_code_is_told_by_some_state() -> None:
 
 
 def test_every_finding_that_is_no_good_news_has_a_fix() -> None:
-    assert [code for code, found in CODES.items() if not found.remedies] == ["ok", "ok-cpu", "ok-gpu", "skipped"]
+    assert [code for code, found in CODES.items() if not found.remedies] == ["ok", "ok-gpu", "skipped"]
 
 
 def test_every_code_of_a_plan_is_explained() -> None:

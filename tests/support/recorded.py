@@ -18,6 +18,7 @@ from imprint.doctor.facts import (
     Library,
     Loaded,
     Nodes,
+    OwnImport,
     Proof,
     Runtimes,
     Unused,
@@ -65,6 +66,7 @@ MANAGED = Facts(
     loaded=Loaded("onnxruntime", "1.31.1", None, "/x/onnxruntime/__init__.py", ("CPUExecutionProvider",), sends=True),
     machine=CPU_MACHINE,
     nodes=Nodes(),
+    own_import=OwnImport(),
     installed_build="cpu",
     plan=CPU_PLAN,
     proof=Proof("ok", "2026-11-28T10:00:00Z"),
@@ -138,6 +140,7 @@ _RECORDS: dict[str, type[Any]] = {
     "runtimes": Runtimes,
     "loaded": Loaded,
     "nodes": Nodes,
+    "own_import": OwnImport,
     "proof": Proof,
     "embedded": Embedded,
     "disk": Disk,
@@ -162,7 +165,7 @@ def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON 
         return wheel_of(**value)
     if value is None:
         return None
-    if name in {"machine", "plan"}:
+    if name in {"machine", "plan", "waiting"}:
         before = (
             machine_to_json(base.machine or Machine()) if name == "machine" else plan_to_json(base.plan or CPU_PLAN)
         )

@@ -22,26 +22,31 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
         bool,
         typer.Option("--report", help="Print one block for a bug report, without names, paths and secrets."),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every finding, not only what needs attention.")
+    ] = False,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="CODE", help="Say what a code means, a finding's or a plan's."),
+        typer.Option("--explain", metavar="CODE", help="Say what a code of a finding, a plan or an error means."),
     ] = None,
     venv: Annotated[
         Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment, not at the managed one.")
     ] = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Find what is wrong and name the command that fixes it.
+    """Find what is wrong and say what helps.
 
     Nothing is changed.
     """
     from imprint.operations.context import Context
     from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks
-    from imprint_cli.render_doctor import render_checks, render_explanation, render_findings, render_report
+    from imprint_cli.render_doctor import render_checks, render_explanation, render_report, rendering
 
     if explain is not None:
         return Answer(explain_code(Context.of_process(), explain), render_explanation)
     if list_:
         return Answer(list_checks(), render_checks)
     options = DoctorOptions(ids=tuple(ids or ()), strict=strict, deep=deep, report=report, venv=venv)
-    return Answer(diagnose(Context.of_process(), options), render_report if report else render_findings)
+    return Answer(
+        diagnose(Context.of_process(), options), render_report if report else rendering(everything=everything)
+    )

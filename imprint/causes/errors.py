@@ -1,0 +1,73 @@
+"""Errors whose hint comes from the catalogue: causes outside an environment, as any command may meet them."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from imprint.causes.catalogue import as_one, catalogue, remedies_for
+from imprint.causes.situation import here
+from imprint.errors import ImprintError
+from imprint.quoting import quoted
+
+
+def error_of(code: str, message: str, *traits: str, **words: str) -> ImprintError:
+    """Return the error of a cause, with the remedies that fit this process."""
+    situation = here(os.environ, traits=traits).with_(**words)
+    return ImprintError(message, hint=as_one(remedies_for(code, situation)), code=code)
+
+
+def outside_error(error: BaseException) -> ImprintError | None:
+    """Return what an exception that nobody expected amounts to, where the surroundings are its cause; else None."""
+    if isinstance(error, OSError) and error.errno == errno.EAGAIN:
+        return error_of("process-limit", f"the system refuses another process or thread: {error.strerror}")
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return error_of("process-limit", "the system refuses another thread")
+    if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in catalogue().headers:
+        headers = f"`{catalogue().headers[name]}`"
+        return error_of("python-module-missing", f"this Python has no module {name}", headers=headers)
+    return None
+
+
+def blocked_error(path: str) -> ImprintError | None:
+    """Return the error of an interpreter that this user cannot reach or run, None where nothing of that is seen."""
+    folder = blocked_by(path)
+    if folder is not None:
+        message = f"`{path}` cannot be reached: this user may not enter `{folder}`"
+        return error_of("interpreter-denied", message, folder=quoted(folder), owner=_owner(folder))
+    if hasattr(os, "statvfs") and os.path.exists(path):  # noqa: PTH110 - as everything here
+        try:
+            flags = os.statvfs(os.path.realpath(path)).f_flag
+        except OSError:
+            return None
+        if flags & os.ST_NOEXEC:
+            return error_of("noexec-disk", f"`{path}` lies on a disk that is mounted noexec", "named")
+    return None
+
+
+def blocked_by(path: str) -> str | None:
+    """Return the folder on the way to a path, links followed, that this process may not enter; None without one."""
+    path = os.path.abspath(path)  # noqa: PTH100 - links are followed one by one
+    for _ in range(40):
+        folders = []
+        folder = os.path.dirname(path)  # noqa: PTH120
+        while folder not in folders:
+            folders.append(folder)
+            folder = os.path.dirname(folder)  # noqa: PTH120
+        for one in reversed(folders):
+            if os.path.isdir(one) and not os.access(one, os.X_OK):  # noqa: PTH112
+                return one
+        try:
+            path = os.path.normpath(os.path.join(os.path.dirname(path), os.readlink(path)))  # noqa: PTH115, PTH118, PTH120
+        except OSError:
+            return None
+    return None
+
+
+def _owner(folder: str) -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.stat(folder).st_uid).pw_name  # noqa: PTH116
+    except (ImportError, KeyError, OSError):
+        return "another user"

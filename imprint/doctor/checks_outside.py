@@ -1,0 +1,51 @@
+"""Checks of what surrounds the environment: the system's folders, and variables that change what Python loads. Pure."""
+
+from __future__ import annotations
+
+from imprint.doctor.facts import Facts, OwnImport
+from imprint.doctor.findings import OK, WARNING, Finding
+from imprint.doctor.judging import finding, skipped
+from imprint.runtime.check_causes import plain
+from imprint.runtime.outside import outside_cause
+
+_SHOWN = 60
+"""Characters of what a start prints that are shown."""
+
+
+def system(facts: Facts) -> list[Finding]:
+    """Judge whether the system shows what is read from it."""
+    check = "system:proc"
+    if not facts.proc:
+        return [finding(facts, check, "no-proc", WARNING, "/proc is not mounted here")]
+    return [finding(facts, check, "ok", OK, "the system shows its processor, its limits and its devices")]
+
+
+def own_import(facts: Facts) -> list[Finding]:
+    """Judge Python as the user starts it: Imprint's own children are isolated, and the user's programs are not."""
+    check = "environment:python"
+    found = facts.own_import
+    if found is None:
+        return skipped(facts, check, "the target's interpreter does not start, or was not looked at")
+    loads = facts.loaded is not None and facts.loaded.error is None and facts.loaded.has_session
+    if found.error is not None and loads:
+        outside = outside_cause(found.error, facts.environ)
+        if outside is not None:
+            return [finding(facts, check, outside.code, WARNING, outside.seen, words=outside.words)]
+        seen = f"your own `import onnxruntime` fails, and Imprint's works: {plain(found.error)}{_by(facts, found)}"
+        return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
+    if found.printed.strip():
+        said = " ".join(found.printed.split())[:_SHOWN]
+        seen = f"Python prints `{said}` before any program of yours runs{_by(facts, found)}"
+        return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
+    return [finding(facts, check, "ok", OK, "Python starts there as it is meant to, also outside Imprint")]
+
+
+def _traits(facts: Facts, found: OwnImport) -> list[str]:
+    return ["python-path"] if facts.environ.get("PYTHONPATH") and not found.files else []
+
+
+def _by(facts: Facts, found: OwnImport) -> str:
+    if found.files:
+        return f" (`{'`, `'.join(found.files)}` {'is' if len(found.files) == 1 else 'are'} loaded at every start)"
+    path = facts.environ.get("PYTHONPATH")
+    return f" (PYTHONPATH is `{path}`)" if path else ""

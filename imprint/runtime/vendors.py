@@ -1,0 +1,37 @@
+"""Builds of ONNX Runtime that vendors publish for their own hardware, and the provider that goes with each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from imprint.runtime.inventory import is_runtime
+
+OURS = frozenset({"onnxruntime", "onnxruntime-gpu"})
+"""The distributions of the builds in our table."""
+
+_PROVIDERS = {
+    "onnxruntime-openvino": "OpenVINOExecutionProvider",
+    "onnxruntime-directml": "DmlExecutionProvider",
+    "onnxruntime-rocm": "ROCMExecutionProvider",
+    "onnxruntime-migraphx": "MIGraphXExecutionProvider",
+    "onnxruntime-qnn": "QNNExecutionProvider",
+    "onnxruntime-cann": "CANNExecutionProvider",
+    "onnxruntime-vitisai": "VitisAIExecutionProvider",
+    "onnxruntime-webgpu": "WebGpuExecutionProvider",
+}
+"""The provider that only this distribution has (their metadata on the package index, read 2026-11-30)."""
+
+
+def leaving(changes: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return the vendors' builds that changes of an environment (`name`, `to`) take away."""
+    return sorted(
+        str(change["name"])
+        for change in changes
+        if change["to"] is None and is_runtime(str(change["name"])) and change["name"] not in OURS
+    )
+
+
+def replaced_sentence(names: Iterable[str]) -> str:
+    """Say what `setup` takes away with builds that are not ours."""
+    told = [f"{name} with its {_PROVIDERS[name]}" if name in _PROVIDERS else name for name in names]
+    return f"`imprint setup` would replace {' and '.join(told)}"
