@@ -180,7 +180,10 @@ def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, En
 def _usage_error(error: typer.TyperException, words: tuple[str, ...]) -> UsageError:
     """Word an error of the command-line parser as ours."""
     message = error.format_message().rstrip(".")
-    return UsageError(message[:1].lower() + message[1:], hint=_help_hint(words))
+    # The command whose parser gave up: of words that name no command, the last that does.
+    context = getattr(error, "ctx", None)
+    known = words if context is None else tuple(context.command_path.split()[1:])
+    return UsageError(message[:1].lower() + message[1:], hint=_help_hint(known))
 
 
 def _help_hint(words: tuple[str, ...]) -> str:

@@ -153,7 +153,7 @@ def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> Mo
     model = (catalogue or load_catalogue()).model(name)
     folder = folder_of(home, name)
     if not folder.exists():
-        raise ImprintError(f"the model {name} is not installed", hint="run `imprint setup`", code="model-missing")
+        raise _missing(name)
     if wrong := flaws(home, model):
         raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="run `imprint setup`", code="model-damaged")
     return ModelFiles(folder / MODEL, folder / WEIGHTS, folder / TOKENIZER)
@@ -240,6 +240,47 @@ def _take_place(ready: Path, place: Path, old: Path) -> None:
         touch.move(place, old, within=place.parent)
     touch.move(ready, place, within=place.parent)
     touch.sync_folder(place.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed of a model: files, and their bytes. `left` are files in its folder that are not ours."""
+
+    files: tuple[str, ...]
+    size: int
+    left: tuple[str, ...]
+
+
+def remove_model(home: Home, model: Model) -> Removed:
+    """Remove a model's files, and its folder when nothing else is in it. The caller holds the mutex.
+
+    A link in the place of its folder is removed itself. Raises ImprintError (`model-missing`, `home-not-writable`).
+    """
+    folder = folder_of(home, model.name)
+    try:
+        if folder.is_symlink():
+            touch.remove_file(folder, within=home.models)
+            return Removed((), 0, ())
+        names = [file.name for file in model.files if os.path.lexists(folder / file.name)]
+        size = sum((folder / name).lstat().st_size for name in names)
+        for name in names:
+            touch.remove_file(folder / name, within=home.models)
+        left = () if touch.remove_empty(folder, within=home.models) else tuple(sorted(os.listdir(folder)))  # noqa: PTH208
+    except FileNotFoundError:
+        raise _missing(model.name) from None
+    except OSError as error:
+        raise_for_write(folder, error)
+    return Removed(tuple(names), size, left)
+
+
+def require_there(home: Home, name: str) -> None:
+    """Raise ImprintError (`model-missing`) where nothing of a model is on disk."""
+    if not os.path.lexists(folder_of(home, name)):
+        raise _missing(name)
+
+
+def _missing(name: str) -> ImprintError:
+    return ImprintError(f"the model {name} is not installed", hint="run `imprint setup`", code="model-missing")
 
 
 def remove_leftovers(home: Home) -> None:

@@ -1,25 +1,27 @@
-"""`model list`, `model show` and `model path`: the catalogue, and what of it is on disk."""
+"""`model list|show|path|remove`: the catalogue, and what of it is on disk."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from imprint.embedding import models
 from imprint.embedding.models import Model, flaws, folder_of, load_catalogue, model_files
 from imprint.operations.context import Context
 from imprint.operations.result import Remark, Result
-from imprint.state import config
+from imprint.runtime.interrupts import interruptible
+from imprint.state import config, mutex
 
 
 def list_models(context: Context) -> Result:
     """Return every model of the catalogue: its facts, whether it is installed, and which one is configured."""
     chosen = _configured(context)
-    models = load_catalogue().models.values()
+    catalogue = load_catalogue().models.values()
     warnings = [
         Remark("model-damaged", f"the model {model.name} is damaged: {found[0]}", "run `imprint setup`")
-        for model in models
+        for model in catalogue
         if folder_of(context.home, model.name).exists() and (found := flaws(context.home, model))
     ]
-    return Result({"models": [_facts(context, model, chosen) for model in models]}, tuple(warnings))
+    return Result({"models": [_facts(context, model, chosen) for model in catalogue]}, tuple(warnings))
 
 
 def show_model(context: Context, name: str | None = None) -> Result:
@@ -33,6 +35,29 @@ def model_path(context: Context, name: str | None = None) -> Result:
     chosen = name or _configured(context)
     files = model_files(context.home, chosen)
     return Result({"name": chosen, "path": str(files.model.parent)})
+
+
+def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEFAULT_WAIT) -> Result:
+    """Remove a model from the disk and say how many bytes that freed; what is not ours in its folder stays.
+
+    Raises InvalidValueError for an unknown model, ImprintError (`model-missing`, `not-ours`, `home-not-writable`), and
+    BusyError.
+    """
+    model = load_catalogue().model(name)
+    chosen = _configured(context) == name
+    models.require_there(context.home, name)
+    with interruptible("model remove"), mutex.hold(context.home, wait_seconds, command="imprint model remove"):
+        removed = models.remove_model(context.home, model)
+    warnings = []
+    if removed.left:
+        listed = ", ".join(f"`{entry}`" for entry in removed.left)
+        place = folder_of(context.home, name)
+        warnings.append(Remark("files-left", f"`{place}` stays: it holds {listed}, not installed by Imprint"))
+    if chosen:
+        message = f"{name} is the configured model: without it nothing can be embedded"
+        warnings.append(Remark("model-configured", message, "run `imprint setup` to install it again"))
+    data = {"name": name, "removed": list(removed.files), "freed_bytes": removed.size, "configured": chosen}
+    return Result(data, tuple(warnings))
 
 
 def _configured(context: Context) -> str:

@@ -63,6 +63,22 @@ def test_errors_in_an_answer_keep_its_data_and_set_the_exit_code(capfd: pytest.C
     assert (code, document(out)["ok"], document(out)["data"]) == (5, False, {"a": 1})
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["model", "fetch", "all"], "`imprint model --help` shows what it takes"),
+        (["config", "get", "--bogus"], "`imprint config get --help` shows what it takes"),
+        (["nonsense"], "`imprint --help` shows what it takes"),
+    ],
+)
+def test_the_hint_at_an_unknown_word_is_a_command_that_works(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], hint: str
+) -> None:
+    assert main(arguments) == 2
+    assert f"hint: {hint}\n" in capfd.readouterr().err
+    assert main([*hint.split("`")[1].split()[1:]]) == 0
+
+
 @pytest.mark.parametrize("code", sorted(CLASSES))
 def test_every_error_has_its_exit_code(capfd: pytest.CaptureFixture[str], code: str) -> None:
     expected = exits.CODES[code]

@@ -51,6 +51,8 @@ def refusal(*arguments: str, error: str = "usage", code: int = 2, **more: object
 BROKEN_CONFIG = {"config.toml": TOML_BROKEN}
 NEWER_POINTER = {"data/current.json": NEWER}
 
+A_MODEL = {".imprint-home": b"", "models/all-minilm-l6-v2/model.onnx": b"a model"}
+
 CASES: tuple[Case, ...] = (
     # --- plan
     success("plan", shape="plan"),
@@ -186,6 +188,12 @@ CASES: tuple[Case, ...] = (
     refusal("model", "show", "nonesuch", error="invalid-value"),
     failure("model", "path", code=1, error="model-missing"),
     refusal("model", "path", "nonesuch", error="invalid-value"),
+    success("model", "remove", "all-minilm-l6-v2", shape="model remove", files=A_MODEL),
+    failure("model", "remove", "all-minilm-l6-v2", code=1, error="model-missing"),
+    failure("model", "remove", "all-minilm-l6-v2", code=3, error="state-unreadable", files=A_MODEL | BROKEN_CONFIG),
+    refusal("model", "remove", "nonesuch", error="invalid-value"),
+    refusal("model", "remove"),
+    refusal("model", "fetch", "all-minilm-l6-v2", command="model fetch"),
     # --- what is no command
     refusal("nonsense", command="imprint"),
     refusal("--bogus", command="imprint"),

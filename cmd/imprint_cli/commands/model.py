@@ -1,4 +1,4 @@
-"""`imprint model list|show|path`."""
+"""`imprint model list|show|path|remove`."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json
+from imprint_cli.options import Json, Wait
 
-group = typer.Typer(help="Show the models and where they are.", rich_markup_mode=None)
+group = typer.Typer(help="Show the models, where they are, and remove them.", rich_markup_mode=None)
 
 Name = Annotated[
     str | None,
@@ -52,6 +52,27 @@ def path(
     from imprint.operations.model import model_path
 
     return Answer(model_path(Context.of_process(), name), lambda data: str(data["path"]))
+
+
+@group.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A model that is installed.", show_default=False)],
+    *,
+    wait: Wait = 60.0,
+    json: Json = False,  # noqa: ARG001 - `main` reads it
+) -> Answer:
+    """Remove an installed model and say how much that frees."""
+    from imprint.operations.context import Context
+    from imprint.operations.model import remove_model
+
+    return Answer(remove_model(Context.of_process(), name, wait_seconds=wait), render_removed)
+
+
+def render_removed(data: Mapping[str, Any]) -> str:
+    """Render what was removed."""
+    from imprint_cli.human import size
+
+    return f"removed {data['name']}: {size(data['freed_bytes'])} freed"
 
 
 def render_models(data: Mapping[str, Any]) -> str:
