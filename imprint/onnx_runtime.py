@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from imprint import resources
@@ -17,6 +17,7 @@ from imprint.errors import ImprintError, IntegrityError, StateError, UsageError
 from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
 from imprint.printable import printable_line
+from imprint.probing.system import parse_architecture, parse_system
 from imprint.runtime import inventory, journal
 from imprint.runtime.metadata import read_held
 from imprint.runtime.pins import applying, marker_environment, read_lock
@@ -78,7 +79,7 @@ def unused_for(name: str, prefix: Path | None, context: Context) -> tuple[Unused
     build = table.find(name)
     if build is None:
         raise UsageError(f"no build is named `{name}`; there are {', '.join(each.name for each in table.builds)}")
-    pins = applying(read_lock(resources.lock_path(lock_of(build, version, markers["sys_platform"]))), markers)
+    pins = applying(read_lock(resources.lock_path(lock_of(build, version, markers))), markers)
     shipped = read_shipped()
     store = journal.store_of(context.home, prefix)
     receipt, interrupted = journal.read_receipt(store), journal.read_journal(store)
@@ -92,12 +93,15 @@ def unused_for(name: str, prefix: Path | None, context: Context) -> tuple[Unused
     return find_unused(held, {pin.name for pin in pins}, known, markers)
 
 
-def lock_of(build: Build, version: str, platform: str) -> str:
-    """Return the lock of a build for a Python version, by preference one for this system. Raises ImprintError."""
-    systems = {"linux": "linux", "win32": "windows", "darwin": "macos"}
+def lock_of(build: Build, version: str, markers: Mapping[str, str]) -> str:
+    """Return the lock that planning has for a build on the system and Python of `markers`. Raises ImprintError.
+
+    Where it has none there, the lock for another system says what the build is made of as well.
+    """
+    here = (parse_system(markers["sys_platform"]), parse_architecture(markers["platform_machine"]))
     series = tuple(int(part) for part in version.split(".")[:2])
     fitting = [wheel for wheel in build.wheels if any(tuple(python) == series for python in wheel.pythons)]
-    ordered = sorted(fitting, key=lambda wheel: wheel.os != systems.get(platform))
+    ordered = sorted(fitting, key=lambda wheel: ((wheel.os, wheel.arch) != here, wheel.os != here[0]))
     if not ordered:
         raise ImprintError(f"{build.name} has no wheels for Python {version}", code="python-no-wheel")
     return ordered[0].lock

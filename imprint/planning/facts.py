@@ -53,6 +53,13 @@ def libc(machine: Machine) -> str:
     return f"{on_one_line(seen.name or 'glibc')} {on_one_line(seen.version or 'of unknown version')}"
 
 
+def system_with_libc(machine: Machine) -> str:
+    """Name the operating system with its C library."""
+    seen = machine.platform.libc
+    name = None if seen is None else seen.name
+    return system(machine) if name is None else f"{system(machine)} with {on_one_line(name)}"
+
+
 def python(machine: Machine) -> str:
     """Name the interpreter, with its ABI where that is not the version's standard one."""
     version, abi = machine.python.version, machine.python.abi

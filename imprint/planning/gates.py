@@ -84,6 +84,8 @@ def platform_steps(build: Build, machine: Machine) -> Iterator[Step]:
     # The floor of macOS differs by architecture, so it is judged after it; the code is that of the system.
     yield Step(OS, no_os, facts.system_version(machine), lambda wheel: _os_suffices(wheel, machine))
     yield Step(LIBC, "libc-musl", "", lambda wheel: not (wheel.libc and _libc_name(machine) == "musl"))
+    # With a C library of another name it is another system, such as Android's.
+    yield Step(LIBC, no_os, facts.system_with_libc(machine), lambda wheel: not (wheel.libc and _is_foreign(machine)))
     yield Step(LIBC, "libc-too-old", facts.libc(machine), lambda wheel: _libc_suffices(wheel, machine))
     version = parse_python(machine.python.version)
     no_python = "python-no-gpu-wheel" if gpu else "python-no-wheel"
@@ -103,6 +105,10 @@ def _abi(machine: Machine) -> str | None:
 def _libc_name(machine: Machine) -> str | None:
     libc = machine.platform.libc
     return libc.name if libc is not None else None
+
+
+def _is_foreign(machine: Machine) -> bool:
+    return _libc_name(machine) not in {None, "glibc", "musl"}
 
 
 def _libc_suffices(wheel: Wheel, machine: Machine) -> bool:

@@ -70,7 +70,7 @@ platforms = st.builds(
     libc=st.none()
     | st.builds(
         Libc,
-        name=st.sampled_from(["glibc", "glibc", "glibc", "musl", None]),
+        name=st.sampled_from(["glibc", "glibc", "glibc", "musl", "bionic", None]),
         version=st.sampled_from(["2.17", "2.27", "2.28", "2.33", "2.34", "2.39", None]),
     ),
     os_version=maybe("12.7", "13.0", "13.6", "14.0", "15.1"),

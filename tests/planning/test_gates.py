@@ -29,6 +29,8 @@ PYTHON = Python("3.12.4")
         ),
         (CPU, replace(LINUX, arch="riscv64"), PYTHON, ("arch", "arch-no-wheel", "Linux on riscv64", "")),
         (CPU, replace(LINUX, libc=Libc("musl", "1.2")), PYTHON, ("libc", "libc-musl", "", "")),
+        (CPU, replace(LINUX, libc=Libc("bionic")), PYTHON, ("libc", "os-no-wheel", "Linux with bionic", "")),
+        (CUDA13, replace(LINUX, libc=Libc("bionic")), PYTHON, ("libc", "os-no-gpu-build", "Linux with bionic", "")),
         (CPU, replace(LINUX, libc=Libc("glibc", "2.17")), PYTHON, ("libc", "libc-too-old", "glibc 2.17", "2.28")),
         (CPU, LINUX, Python("3.9.1"), ("python", "python-no-wheel", "Python 3.9.1", "")),
         (CUDA13, LINUX, Python("3.9.1"), ("python", "python-no-gpu-wheel", "Python 3.9.1", "")),

@@ -33,6 +33,7 @@ from planning.test_rule import AMPERE, AUTO, LINUX, machine
         (Platform("macos", "x86_64", os_version="12.7"), Python("3.12.4"), "macOS 13 or newer"),
         (Platform("macos", "aarch64", os_version="13.6"), Python("3.9.1"), "macOS 14 or newer and Python 3.10"),
         (Platform("linux", "x86_64", Libc("glibc", "2.17")), Python("3.12.4"), "glibc 2.28 or newer"),
+        (Platform("linux", "aarch64", Libc("bionic")), Python("3.12.4"), "glibc 2.28 or newer"),
         (Platform("macos", "x86_64"), Python(None), "Python 3.10 to 3.13"),
         (Platform("macos", "x86_64"), Python("3.14.0", "cp314t"), "Python 3.13"),
         (Platform("windows", "x86_64"), Python("3.13.2", "cp313d"), "the standard interpreter of Python 3.13"),
@@ -69,6 +70,7 @@ def test_an_intel_python_on_apple_silicon_is_told_apart(name: str, version: str,
         replace(LINUX, os_version="3.10"),
         Platform("windows", "x86_64", Libc("glibc", "2.17"), os_version="6.1"),
         Platform("windows", "x86_64", Libc("musl", "1.2")),
+        Platform("windows", "x86_64", Libc("ucrt", "10")),
     ],
 )
 def test_what_is_unknown_or_beside_the_point_counts_as_sufficient(platform: Platform) -> None:

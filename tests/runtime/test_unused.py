@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imprint.planning.builds import parse_builds
+from imprint import resources
+from imprint.onnx_runtime import lock_of
+from imprint.planning.builds import Build, Wheel, parse_builds
+from imprint.planning.gates import wheel_for
+from imprint.planning.model import Machine, Platform, Python
 from imprint.runtime.metadata import Held
 from imprint.runtime.pins import marker_environment, parse_lock
 from imprint.runtime.shipped import read_shipped
@@ -260,3 +265,28 @@ def test_the_plumbing_says_what_is_wrong_in_one_line(
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
     assert said in ended.stderr
+
+
+SYSTEMS = {"linux": "linux", "windows": "win32", "macos": "darwin"}
+MACHINES = {"x86_64": ("x86_64", "AMD64"), "aarch64": ("aarch64", "arm64", "ARM64")}
+TABLE = parse_builds(json.loads(resources.data_path("builds.json").read_text("utf-8")), {}, "")
+
+
+@pytest.mark.parametrize("build", TABLE.builds, ids=lambda build: build.name)
+def test_the_lock_is_the_one_that_planning_takes_there(build: Build) -> None:
+    """On every system, architecture and Python that a build has wheels for."""
+    for wheel in build.wheels:
+        for python in wheel.pythons:
+            machine = Machine(platform=Platform(wheel.os, wheel.arch), python=Python(f"{python[0]}.{python[1]}.1"))
+            planned = wheel_for(build, machine)
+            assert isinstance(planned, Wheel)
+            for name in MACHINES[wheel.arch]:
+                markers = {"sys_platform": SYSTEMS[wheel.os], "platform_machine": name}
+                assert lock_of(build, f"{python[0]}.{python[1]}.1", markers) == planned.lock
+
+
+def test_an_intel_mac_keeps_what_its_own_lock_pins() -> None:
+    cpu = TABLE.find("cpu")
+    assert cpu is not None
+    assert lock_of(cpu, "3.12.4", {"sys_platform": "darwin", "platform_machine": "x86_64"}) == "cpu-1.23.txt"
+    assert lock_of(cpu, "3.12.4", {"sys_platform": "darwin", "platform_machine": "arm64"}) == "cpu.txt"

@@ -69,7 +69,7 @@ def platform_of(build: JSON, machine: JSON) -> Any:  # noqa: ANN401 - an entry o
             if (entry["os"], entry["arch"]) != (platform.get("os"), platform.get("arch")) or abi not in entry["abis"]:
                 continue
             if entry["libc"] is not None:
-                if libc.get("name") == "musl":
+                if libc.get("name") not in {None, "glibc"}:
                     continue
                 known = libc.get("name") == "glibc" and libc.get("version") is not None
                 if known and _numbers(libc["version"]) < _numbers(entry["libc"]):
