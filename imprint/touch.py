@@ -27,23 +27,52 @@ TEMPORARY = ".tmp"
 """How the files end that are written beside what they are about to replace; a killed run leaves one at most."""
 
 
-def is_within(path: Path, within: Path) -> bool:
+class Fence:
+    """The folder that a caller means to work in, for thousands of files in one go: each parent is looked up once.
+
+    It is for the moment of one change alone; what a link is made to lead to meanwhile it does not see.
+    """
+
+    def __init__(self, within: Path) -> None:
+        self.within = within
+        self._root: str | None = None
+        self._reals: dict[str, str | None] = {}
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.within)
+
+    def real_of(self, folder: str) -> str | None:
+        """Return where a folder really is; None when that is neither this one nor below it."""
+        if folder in self._reals:
+            return self._reals[folder]
+        try:
+            root = self._root = self._root or os.path.realpath(self.within)
+            real: str | None = os.path.realpath(folder)
+        except OSError:
+            return None
+        if real != root and not (real or "").startswith(root.rstrip(os.sep) + os.sep):
+            real = None
+        self._reals[folder] = real
+        return real
+
+
+def is_within(path: Path, within: Path | Fence) -> bool:
     """Whether `path` names something below `within` once every link on the way to it is followed, itself aside."""
     return _place(path, within) is not None
 
 
-def require_within(path: Path, within: Path) -> Path:
+def require_within(path: Path, within: Path | Fence) -> Path:
     """Return where `path` really is, itself not followed. Raises NotOursError when that is not below `within`."""
     place = _place(path, within)
     if place is None:
         raise NotOursError(
-            f"`{path}` does not lie in `{within}`, so it was not touched",
+            f"`{path}` does not lie in `{os.fspath(within)}`, so it was not touched",
             hint="a link or a damaged record leads out of that folder; remove the link, or name another folder",
         )
     return Path(place)
 
 
-def remove_file(path: Path, *, within: Path) -> bool:
+def remove_file(path: Path, *, within: Path | Fence) -> bool:
     """Remove a file, or a link and not what it leads to; return whether there was one. Folders are refused."""
     place = require_within(path, within)
     try:
@@ -60,7 +89,7 @@ def remove_file(path: Path, *, within: Path) -> bool:
     return True
 
 
-def remove_tree(path: Path, *, within: Path) -> bool:
+def remove_tree(path: Path, *, within: Path | Fence) -> bool:
     """Remove a folder and all below it, or a link itself; return whether nothing of it is left.
 
     What cannot be removed stays, and is for the caller to notice: half a folder is no reason to keep the other half.
@@ -78,7 +107,7 @@ def remove_tree(path: Path, *, within: Path) -> bool:
     return not os.path.lexists(place)
 
 
-def remove_empty(path: Path, *, within: Path) -> bool:
+def remove_empty(path: Path, *, within: Path | Fence) -> bool:
     """Remove a folder if it is empty; return whether it was. A link to a folder stays."""
     place = require_within(path, within)
     try:
@@ -90,7 +119,7 @@ def remove_empty(path: Path, *, within: Path) -> bool:
     return True
 
 
-def move(source: Path, target: Path, *, within: Path) -> None:
+def move(source: Path, target: Path, *, within: Path | Fence) -> None:
     """Rename `source` to `target`, over a file or a link that is there; both lie below `within`.
 
     Raises IsADirectoryError when a folder is there. Between two disks the content is copied first.
@@ -108,7 +137,7 @@ def move(source: Path, target: Path, *, within: Path) -> None:
         os.unlink(start)
 
 
-def copy_file(source: Path, target: Path, *, within: Path) -> None:
+def copy_file(source: Path, target: Path, *, within: Path | Fence) -> None:
     """Copy a regular file's content and mode over `target`, which is replaced whole."""
     place = require_within(target, within)
     temporary = _beside(place)
@@ -124,7 +153,13 @@ def copy_file(source: Path, target: Path, *, within: Path) -> None:
 
 
 def write_file(  # noqa: PLR0913 - all but the first two are keywords
-    path: Path, content: bytes, *, within: Path, durable: bool = True, private: bool = False, mode: int | None = None
+    path: Path,
+    content: bytes,
+    *,
+    within: Path | Fence,
+    durable: bool = True,
+    private: bool = False,
+    mode: int | None = None,
 ) -> None:
     """Replace `path` so that a reader, or a power cut, sees the old content or the new; missing folders are made.
 
@@ -151,7 +186,7 @@ def write_file(  # noqa: PLR0913 - all but the first two are keywords
         sync_folder(place.parent)
 
 
-def create_file(path: Path, *, within: Path, private: bool = False) -> int:
+def create_file(path: Path, *, within: Path | Fence, private: bool = False) -> int:
     """Create a file that is not there yet and return its descriptor for reading and writing.
 
     Raises FileExistsError when anything is there, a dangling link too.
@@ -159,12 +194,12 @@ def create_file(path: Path, *, within: Path, private: bool = False) -> int:
     return _create(require_within(path, within), 0o600 if private else 0o666)
 
 
-def open_lock(path: Path, *, within: Path) -> int:
+def open_lock(path: Path, *, within: Path | Fence) -> int:
     """Open a file of ours to lock it, or to write into it, and create it when missing; a link there is an error."""
     return os.open(require_within(path, within), os.O_RDWR | os.O_CREAT | _FLAGS, 0o666)
 
 
-def make_folder(path: Path, *, within: Path) -> None:
+def make_folder(path: Path, *, within: Path | Fence) -> None:
     """Make a folder and those above it, `within` too; one that is there stays."""
     if os.path.normpath(path) != os.path.normpath(within):
         # The nearest folder that is there has to be ours; what is made below it then is.
@@ -176,19 +211,19 @@ def make_folder(path: Path, *, within: Path) -> None:
     Path(path).mkdir(parents=True, exist_ok=True)
 
 
-def new_folder(prefix: str, *, within: Path) -> Path:
+def new_folder(prefix: str, *, within: Path | Fence) -> Path:
     """Make a folder in `within` that nobody else has and return it; its name begins with `prefix`."""
     for _ in range(100):
-        folder = within / f"{prefix}{secrets.token_hex(4)}"
+        folder = Path(within) / f"{prefix}{secrets.token_hex(4)}"
         try:
             require_within(folder, within).mkdir(mode=0o777)
         except FileExistsError:
             continue
         return folder
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(within / prefix))
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.path.join(within, prefix))
 
 
-def link_file(source: Path, target: Path, *, within: Path) -> None:
+def link_file(source: Path, target: Path, *, within: Path | Fence) -> None:
     """Give a regular file a second name. Raises OSError where the disk cannot."""
     os.link(source, require_within(target, within), follow_symlinks=False)
 
@@ -208,18 +243,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _place(path: Path, within: Path) -> str | None:
+def _place(path: Path, within: Path | Fence) -> str | None:
     """Return where `path` really is, itself not followed; None when that is not below `within`."""
     parent, name = os.path.split(os.fspath(path))
     if name in {"", ".", ".."} or "\0" in os.fspath(path):
         return None
-    try:
-        parent, root = os.path.realpath(parent), os.path.realpath(within)
-    except OSError:
-        return None
-    if parent != root and not parent.startswith(root.rstrip(os.sep) + os.sep):
-        return None
-    return os.path.join(parent, name)
+    fence = within if isinstance(within, Fence) else Fence(within)
+    real = fence.real_of(parent)
+    return os.path.join(real, name) if real is not None else None
 
 
 def _beside(place: Path) -> Path:

@@ -6,6 +6,7 @@ not, so that two spellings of one file are one, and one that leads out of the en
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import stat
@@ -42,8 +43,9 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """An environment's folder of packages and of scripts, and where the paths in its RECORDs really lead."""
+    """An environment, its folders of packages and of scripts, and where the paths in its RECORDs really lead."""
 
+    prefix: Path
     packages: Path
     scripts: Path
     _parents: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -86,7 +88,7 @@ class Ground:
 
 def ground_of(prefix: Path, packages: Path) -> Ground:
     """Return the ground of the environment at `prefix`."""
-    return Ground(packages, prefix / ("Scripts" if sys.platform == "win32" else "bin"))
+    return Ground(prefix, packages, prefix / ("Scripts" if sys.platform == "win32" else "bin"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,7 @@ def compiled_of(place: str) -> Iterator[Path]:
     """Yield the compiled files of a source."""
     path = Path(place)
     if path.suffix == ".py":
-        for compiled in path.parent.joinpath("__pycache__").glob("*.pyc"):
+        for compiled in path.parent.joinpath("__pycache__").glob(f"{glob.escape(path.stem)}.*.pyc"):
             if source_of(os.fspath(compiled)) == place:
                 yield compiled
 

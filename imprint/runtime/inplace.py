@@ -139,11 +139,14 @@ class _Change:
         plan, store = self.plan, self.store
         staged, packages = self._stage() if plan.replacement.install else ((), self.folder)
         reached("inplace-staged")
+        trash = self.folder / "trash"
+        touch.make_folder(trash, within=self.folder)
         change = placing.judge(
             self._ground,
             plan.held,
             plan.replacement.uninstall,
             [(found, packages) for found in staged],
+            trash=trash,
             left=plan.journal.files if plan.journal is not None else (),
         )
         reached("inplace-judged")
@@ -251,10 +254,10 @@ class _Change:
         libraries = [found for found in change.coming if not found.is_build]
         runtimes = [found for found in change.coming if found.is_build]
         for coming in libraries:
-            placing.put_in(change, coming, [found for found in change.going if found.name == coming.name], prefix)
+            placing.put_in(change, coming, [found for found in change.going if found.name == coming.name])
         reached("inplace-libraries")
         for coming in runtimes:
-            placing.put_in(change, coming, builds, prefix)
+            placing.put_in(change, coming, builds)
         reached("inplace-switched")
         done = {found.name for found in (*libraries, *runtimes, *(builds if runtimes else ()))}
         for going in change.going:

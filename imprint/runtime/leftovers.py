@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from imprint import touch
 from imprint.runtime import claims
 from imprint.runtime.claims import RUNTIME_FOLDER, Claims, Ground
+from imprint.touch import Fence
 
 __all__ = ["RUNTIME_FOLDER", "remove", "unclaimed"]
 
@@ -43,20 +44,23 @@ def remove(ground: Ground, folders: Iterable[str], paths: Iterable[str], claimed
     return remove_files(ground, [place for path in sorted(going) if (place := ground.place(path))])
 
 
-def remove_files(ground: Ground, places: Iterable[str]) -> int:
+def remove_files(ground: Ground, places: Sequence[str]) -> int:
     """Remove files of an environment with what was compiled from them, then folders left empty; return how many."""
-    count = 0
-    parents: set[Path] = set()
-    for place in places:
-        path = Path(place)
-        within = ground.scripts if ground.is_script(place) else ground.packages
-        for compiled in claims.compiled_of(place):
-            touch.remove_file(compiled, within=within)
-        count += touch.remove_file(path, within=within)
-        if within is ground.packages:
-            parents.add(path.parent)
-    remove_empty_folders(ground, parents)
+    packages, scripts = Fence(ground.packages), Fence(ground.scripts)
+    count = sum(
+        touch.remove_file(Path(place), within=scripts if ground.is_script(place) else packages) for place in places
+    )
+    remove_compiled(ground, places)
     return count
+
+
+def remove_compiled(ground: Ground, places: Sequence[str]) -> None:
+    """Remove what was compiled from sources that are gone, then the folders that they all have left empty."""
+    packages = Fence(ground.packages)
+    for place in places:
+        for compiled in claims.compiled_of(place):
+            touch.remove_file(compiled, within=packages)
+    remove_empty_folders(ground, {Path(place).parent for place in places if ground.is_package_file(place)})
 
 
 def remove_empty_folders(ground: Ground, folders: Iterable[Path]) -> None:

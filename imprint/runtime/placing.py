@@ -1,13 +1,14 @@
 """Decides what taking distributions out of an environment and putting staged ones in would touch, and does it.
 
 Everything is judged before anything is done: a file that would be written through a link, outside, or over one that
-nobody claims is a refusal that names it. Then files are renamed into their places from the same disk, so that the
-moment in which an environment holds neither the old build nor the new one is as short as renaming takes.
+nobody claims is a refusal that names it. Then what leaves is renamed out of its place and what comes into it, on the
+same disk, so that the moment in which an environment holds neither the old build nor the new one is as short as that.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from imprint.runtime import claims, leftovers
 from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.metadata import Held
 from imprint.runtime.records import hash_is
+from imprint.touch import Fence
 
 INSTALLER = "INSTALLER"
 """The file of a dist-info that installers write last; without it the installation is known to be unfinished."""
@@ -54,12 +56,18 @@ class Going:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is done to an environment, judged. `skipped` are rows of leaving distributions that are not their own."""
+    """What is done to an environment, judged. `skipped` are rows of leaving distributions that are not their own.
+
+    `trash` is a folder of ours on the same disk: what leaves is renamed into it, which takes no time and works where a
+    file is in use, and is deleted with it once the change is done.
+    """
 
     ground: Ground
     coming: tuple[Coming, ...]
     going: tuple[Going, ...]
     skipped: tuple[Skipped, ...] = ()
+    trash: Path = field(kw_only=True)
+    fence: Fence = field(kw_only=True, repr=False, compare=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -70,19 +78,20 @@ class Change:
         return tuple(sorted(path for path in inside if ".dist-info/" not in path))
 
 
-def judge(
+def judge(  # noqa: PLR0913 - all but the first four are keywords
     ground: Ground,
     held: Sequence[Held],
     uninstall: Iterable[str],
     staged: Sequence[tuple[Held, Path]],
     *,
+    trash: Path,
     left: Iterable[str] = (),
 ) -> Change:
     """Return what uninstalling by name and putting in what is `staged` amounts to.
 
-    `staged` are distributions with the folder of packages that each lies in; `left` are paths that an interrupted
-    run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when something would be written that
-    is somebody else's.
+    `staged` are distributions with the folder of packages that each lies in; `trash` is where what leaves goes; `left`
+    are paths that an interrupted run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when
+    something would be written that is somebody else's.
     """
     names = {*uninstall, *(found.name for found, _ in staged)}
     leaving, staying = claims.by_name(held, names)
@@ -105,7 +114,7 @@ def judge(
     }
     judged = _Judge(ground, staying, theirs, ours, frozenset(replaceable))
     coming = tuple(judged.coming(found, packages) for found, packages in staged)
-    return Change(ground, coming, tuple(going), tuple(skipped))
+    return Change(ground, coming, tuple(going), tuple(skipped), trash=trash, fence=Fence(ground.prefix))
 
 
 @dataclass(slots=True)
@@ -231,41 +240,51 @@ def _shared(found: Held, path: str, holder: str) -> ImprintError:
     )
 
 
-def put_in(change: Change, coming: Coming, replaced: Iterable[Going], prefix: Path) -> None:
-    """Put one staged distribution in, in place of those it replaces; `prefix` is the environment.
+def put_in(change: Change, coming: Coming, replaced: Iterable[Going]) -> None:
+    """Put one staged distribution in, in place of those it replaces.
 
-    Files of the same name are replaced in one step each. Whatever stops this, the metadata that is there then says
-    that the installation is unfinished.
+    Whatever stops this, the metadata that is there then says that the installation is unfinished.
     """
     replaced = tuple(replaced)
     for found in replaced:
-        touch.remove_tree(found.info / INSTALLER, within=change.ground.packages)
+        _discard(change, found.info / INSTALLER)
     # The metadata first: from then on every file is claimed.
     for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
-        _land(coming.files[place], Path(place), prefix)
+        _land(change, coming.files[place], Path(place))
     for found in replaced:
         take_out(change, found)
     for place, source in coming.last.items():
-        _land(source, Path(place), prefix)
+        _land(change, source, Path(place))
 
 
 def take_out(change: Change, found: Going) -> None:
     """Remove a distribution's own files, then its metadata, except where something that came has taken their place."""
-    packages = change.ground.packages
+    ground = change.ground
     taken = {place for coming in change.coming for place in coming.places}
-    info = change.ground.place(found.info.name) or ""
+    info = ground.place(found.info.name) or ""
     kept = {place for place in taken if place.startswith(info + os.sep)}
     if not kept:
-        touch.remove_tree(found.info / INSTALLER, within=packages)
-    leftovers.remove_files(change.ground, (place for place in found.files if place not in taken))
+        _discard(change, found.info / INSTALLER)
+    going = [place for place in found.files if place not in taken]
+    for place in going:
+        _discard(change, Path(place))
+    leftovers.remove_compiled(ground, going)
     if not kept:
-        touch.remove_tree(found.info, within=packages)
+        _discard(change, found.info)
         return
     for path in sorted(found.info.iterdir()):
         if f"{info}{os.sep}{path.name}" not in kept and not path.is_dir():
-            touch.remove_file(path, within=packages)
+            _discard(change, path)
 
 
-def _land(source: Path, place: Path, prefix: Path) -> None:
-    touch.make_folder(place.parent, within=prefix)
-    touch.move(source, place, within=prefix)
+def _land(change: Change, source: Path, place: Path) -> None:
+    if not place.parent.is_dir():
+        touch.make_folder(place.parent, within=change.fence)
+    # Renaming over a file makes some file systems write the new one to disk first (ext4: 1 ms for each of hundreds).
+    _discard(change, place)
+    touch.move(source, place, within=change.fence)
+
+
+def _discard(change: Change, path: Path) -> None:
+    if os.path.lexists(path):
+        touch.move(path, change.trash / secrets.token_hex(8), within=change.fence)

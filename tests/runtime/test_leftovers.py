@@ -22,7 +22,7 @@ def ground(tmp_path: Path) -> Ground:
     (tmp_path / "else" / "file").touch()
     (tmp_path / "env" / "empty").mkdir()
     (tmp_path / "env" / "bin").mkdir()
-    return Ground(folder, tmp_path / "env" / "bin")
+    return Ground(tmp_path / "env", folder, tmp_path / "env" / "bin")
 
 
 def test_only_what_lies_in_the_folder_of_packages_is_removed(ground: Ground, tmp_path: Path) -> None:

@@ -1,0 +1,198 @@
+"""A change is refused before it begins where it would write what is somebody else's; else it is done whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from imprint.errors import ImprintError
+from imprint.runtime import claims, inventory, placing
+from imprint.runtime.metadata import Held, read_held
+from imprint.runtime.placing import Change
+
+
+def distribution(packages: Path, name: str, version: str, files: dict[str, str]) -> Path:
+    """Write a distribution as an installer does, and return its dist-info."""
+    info = packages / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    rows = []
+    for path, content in files.items():
+        (packages / path).parent.mkdir(parents=True, exist_ok=True)
+        (packages / path).write_text(content)
+        rows.append(f"{path},sha256=x,{len(content)}")
+    for file, content in (("METADATA", f"Name: {name}\nVersion: {version}\n"), ("INSTALLER", "uv")):
+        (info / file).write_text(content)
+        rows.append(f"{info.name}/{file},sha256=x,{len(content)}")
+    (info / "RECORD").write_text("\n".join([*rows, f"{info.name}/RECORD,,", ""]))
+    return info
+
+
+class Place:
+    """An environment, and a staged tree beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.prefix = root / "env"
+        self.packages = self.prefix / "lib" / "python3.11" / "site-packages"
+        self.staged = self.prefix / ".imprint-staged-x" / "lib" / "python3.11" / "site-packages"
+        self.outside = root / "outside"
+        for folder in (self.packages, self.staged, self.prefix / "bin", self.outside):
+            folder.mkdir(parents=True)
+        self.ground = claims.ground_of(self.prefix, self.packages)
+
+    def held(self, packages: Path) -> tuple[Held, ...]:
+        """Return what lies in a folder of packages."""
+        return read_held(inventory.inspect(packages.parents[2]))
+
+    def judge(self, *uninstall: str) -> Change:
+        """Judge uninstalling these and installing what is staged."""
+        staged = [(found, self.staged) for found in self.held(self.staged)]
+        trash = self.prefix / ".imprint-staged-x" / "trash"
+        trash.mkdir(exist_ok=True)
+        return placing.judge(self.ground, self.held(self.packages), uninstall, staged, trash=trash)
+
+    def carry_out(self, change: Change) -> None:
+        """Do it, in the order in which a run does."""
+        came = {coming.name for coming in change.coming}
+        for coming in change.coming:
+            replaced = [found for found in change.going if found.name == coming.name or found.is_build]
+            placing.put_in(change, coming, replaced)
+        for found in change.going:
+            if found.name not in came and not found.is_build:
+                placing.take_out(change, found)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    found = Place(tmp_path)
+    files = {"onnxruntime/__init__.py": "new", "onnxruntime/capi/lib.so": "new"}
+    distribution(found.staged, "onnxruntime", "2.0", files)
+    return found
+
+
+def a_linked_folder(place: Place) -> str:
+    (place.packages / "onnxruntime").symlink_to(place.outside)
+    return "onnxruntime"
+
+
+def a_linked_folder_deeper(place: Place) -> str:
+    (place.packages / "onnxruntime").mkdir()
+    (place.packages / "onnxruntime" / "capi").symlink_to(place.outside)
+    return "capi"
+
+
+def a_link_to_a_folder_inside(place: Place) -> str:
+    (place.packages / "elsewhere").mkdir()
+    (place.packages / "onnxruntime").symlink_to("elsewhere")
+    return "onnxruntime"
+
+
+def a_dangling_link(place: Place) -> str:
+    (place.packages / "onnxruntime").symlink_to(place.outside / "gone")
+    return "onnxruntime"
+
+
+def a_checkout_of_the_owners(place: Place) -> str:
+    (place.packages / "onnxruntime" / "mine").mkdir(parents=True)
+    (place.packages / "onnxruntime" / "mine" / "notes.txt").write_text("mine")
+    return "notes.txt"
+
+
+def an_unclaimed_file_at_the_very_place(place: Place) -> str:
+    (place.packages / "onnxruntime").mkdir()
+    (place.packages / "onnxruntime" / "__init__.py").write_text("mine")
+    return "__init__.py"
+
+
+def a_file_where_a_folder_is_needed(place: Place) -> str:
+    (place.packages / "onnxruntime").write_text("mine")
+    return "onnxruntime"
+
+
+def a_folder_where_a_file_is_needed(place: Place) -> str:
+    distribution(place.packages, "onnxruntime", "1.0", {"onnxruntime/capi/x.py": "old"})
+    (place.packages / "onnxruntime" / "capi" / "lib.so").mkdir()
+    return "lib.so"
+
+
+def another_packages_file(place: Place) -> str:
+    distribution(place.packages, "other", "1.0", {"onnxruntime/__init__.py": "theirs"})
+    return "other"
+
+
+def a_metadata_folder_that_is_none(place: Place) -> str:
+    os.mkfifo(place.packages / "onnxruntime-2.0.dist-info")
+    return "dist-info"
+
+
+@pytest.mark.parametrize(
+    "hinder",
+    [
+        *(a_linked_folder, a_linked_folder_deeper, a_link_to_a_folder_inside, a_dangling_link),
+        *(a_checkout_of_the_owners, an_unclaimed_file_at_the_very_place, a_file_where_a_folder_is_needed),
+        *(a_folder_where_a_file_is_needed, another_packages_file, a_metadata_folder_that_is_none),
+    ],
+)
+def test_somebody_elses_files_are_a_refusal_that_names_them(place: Place, hinder: Callable[[Place], str]) -> None:
+    named = hinder(place)
+    with pytest.raises(ImprintError) as caught:
+        place.judge("onnxruntime")
+    assert caught.value.specific_code in {"not-ours", "shared-files"}
+    assert named in caught.value.message
+    assert caught.value.hint
+
+
+def test_one_build_takes_the_place_of_another_and_of_its_rests(place: Place) -> None:
+    old = {"onnxruntime/__init__.py": "old", "onnxruntime/only_old.py": "old", "onnxruntime/capi/lib.so": "old"}
+    distribution(place.packages, "onnxruntime-gpu", "1.0", old)
+    distribution(place.packages, "neighbour", "1.0", {"neighbour/__init__.py": "theirs", "shared/x.py": "theirs"})
+    (place.packages / "onnxruntime" / "capi" / "lib.so.old").write_text("a rest")
+    (place.packages / "neighbour" / "unrecorded.txt").write_text("theirs")
+    change = place.judge("onnxruntime-gpu")
+    place.carry_out(change)
+    assert (place.packages / "onnxruntime" / "capi" / "lib.so").read_text() == "new"
+    assert not (place.packages / "onnxruntime" / "only_old.py").exists()
+    assert [info.name for info in sorted(place.packages.glob("onnx*.dist-info"))] == ["onnxruntime-2.0.dist-info"]
+    assert (place.packages / "neighbour" / "unrecorded.txt").read_text() == "theirs"
+    assert not [found for found in place.held(place.packages) if "missing" in found.problems]
+
+
+def test_the_same_version_is_replaced_file_by_file(place: Place) -> None:
+    info = distribution(place.packages, "onnxruntime", "2.0", {"onnxruntime/__init__.py": "damaged"})
+    (info / "stale.txt").write_text("stale")
+    place.carry_out(place.judge("onnxruntime"))
+    assert (place.packages / "onnxruntime" / "__init__.py").read_text() == "new"
+    assert sorted(path.name for path in info.iterdir()) == ["INSTALLER", "METADATA", "RECORD"]
+
+
+def test_a_package_that_leads_out_leaves_what_is_there(place: Place) -> None:
+    (place.outside / "lib.so").write_text("theirs")
+    (place.packages / "nvidia").symlink_to(place.outside)
+    info = distribution(place.packages, "nvidia-cublas-cu12", "12.0", {})
+    (info / "RECORD").write_text("nvidia/lib.so,sha256=x,6\n")
+    change = place.judge("nvidia-cublas-cu12")
+    assert [found.path for found in change.skipped] == ["nvidia/lib.so"]
+    placing.take_out(change, change.going[0])
+    assert (place.outside / "lib.so").read_text() == "theirs"
+    assert not info.exists()
+
+
+def test_a_stop_midway_leaves_metadata_that_says_so(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    distribution(place.packages, "onnxruntime", "1.0", {"onnxruntime/__init__.py": "old"})
+    change = place.judge("onnxruntime")
+    count = 0
+    land = placing._land
+
+    def stop(change: Change, source: Path, where: Path) -> None:
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise KeyboardInterrupt
+        land(change, source, where)
+
+    monkeypatch.setattr(placing, "_land", stop)
+    with pytest.raises(KeyboardInterrupt):
+        place.carry_out(change)
+    assert all("no-installer" in found.problems for found in place.held(place.packages))
