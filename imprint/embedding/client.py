@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import tempfile
@@ -21,12 +22,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from imprint.causes.situation import here
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
 from imprint.last_words import signal_name
 from imprint.planning.model import Device
 from imprint.runtime.check_causes import plain
 from imprint.runtime.inside import HIDDEN, child_arguments, child_environment
+from imprint.runtime.outside import outside_cause
 
 BOOT = (
     "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
@@ -359,8 +362,36 @@ def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
         "out-of-memory": "lower `model.batch_tokens` or `model.threads`, or free some memory",
         "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
     }
-    code = str(facts.get("code", "worker-failed"))
+    code, message = str(facts.get("code", "worker-failed")), str(facts.get("message"))
+    newer = too_new(message, str(facts.get("version") or ""), repair)
+    if newer is not None:
+        return newer
+    outside = outside_cause(message, os.environ)
+    if outside is not None:
+        hint = outside.fix(here(os.environ))
+        return ImprintError(f"embedding failed: {outside.seen}", hint=hint, code=outside.code)
     return ImprintError(f"embedding failed: {plain(str(facts.get('message')))}", hint=hints.get(code), code=code)
+
+
+_TOO_NEW = (
+    re.compile(r"Unsupported model (?P<what>IR) version: (?P<has>\d+), max supported IR version: (?P<most>\d+)"),
+    re.compile(r"(?P<what>[Oo]pset) (?P<has>\d+) is under development.*?till opset (?P<most>\d+)", re.DOTALL),
+)
+
+
+def too_new(message: str, version: str, repair: str) -> ImprintError | None:
+    """Return the error of a model made for a newer ONNX Runtime than the one of `version`; None for any other message.
+
+    The model is whole, so that nothing is to be repaired: another runtime reads it, or nothing here does.
+    """
+    found = next((match for pattern in _TOO_NEW if (match := pattern.search(message))), None)
+    if found is None:
+        return None
+    what = "IR version" if found["what"] == "IR" else "opset"
+    runtime = f"ONNX Runtime {version}".rstrip()
+    other = repair if "--venv" in repair else "use another model: `imprint model list` shows those that run here"
+    told = f"the model has ONNX {what} {found['has']}, and {runtime} reads up to {found['most']}"
+    return ImprintError(told, hint=other, code="model-too-new")
 
 
 def death_of(returncode: int, talk: str, repair: str) -> ImprintError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from imprint.causes.situation import here
 from imprint.errors import BusyError, ImprintError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
@@ -18,6 +20,7 @@ from imprint.planning.model import Device, Verdict
 from imprint.runtime import generations, proof
 from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
+from imprint.runtime.outside import outside_cause
 from imprint.runtime.target import Target
 from imprint.state import last_run, mutex, verdicts
 from imprint.state.findings import Findings
@@ -201,9 +204,12 @@ def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | No
             f"run `{command_of('setup', venv)}` again when nothing else uses that device",
         )
     setup = command_of("setup", venv)
-    hint = retry or f"fix the cause, then run `{setup} --retry-gpu`"
+    hint: str | None = retry or f"fix the cause, then run `{setup} --retry-gpu`"
     if result.device is None:
-        hint = f"run `{setup} --repair`"
+        outside = outside_cause(result.detail or "", os.environ)
+        # What lies outside the runtime is not mended by installing it again.
+        situation = here(os.environ, traits=["named" if venv is not None else "managed"])
+        hint = outside.fix(situation) if outside is not None else f"run `{setup} --repair`"
     return Remark("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
 
 

@@ -1,4 +1,4 @@
-"""Recognises the causes of a failure that lie outside an environment: no installation mends them. Pure.
+"""Recognises the causes of a failure that lie outside an environment: no installation mends them.
 
 Each is a code of the catalogue, with the words that its remedies need. The messages are those of glibc 2.28 to 2.41
 and CPython 3.9 to 3.14 (seen on 2026-11-30).
@@ -6,6 +6,7 @@ and CPython 3.9 to 3.14 (seen on 2026-11-30).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -29,9 +30,7 @@ class Outside(Record):
         return as_one(remedies_for(self.code, situation.with_(*self.traits, **self.words)))
 
 
-_OLD = re.compile(
-    r"(?P<path>/\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found"
-)
+_OLD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found")
 _MISSING = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file")
 _MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
 _NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
@@ -40,7 +39,7 @@ _LIMIT = re.compile(
     r"Resource temporarily unavailable|can't start new thread|\[Errno 11\]|pthread_create failed|fork: retry"
 )
 _PRELOAD = re.compile(r"object '(?P<path>[^']+)' from LD_PRELOAD cannot be preloaded")
-_BAD = re.compile(r"(?P<path>/\S*?(?P<library>[\w.+-]+\.so[\w.]*)): (?P<flaw>[^\n;]+)")
+_BAD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): (?P<flaw>[^\n;]+)")
 
 
 def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
@@ -104,8 +103,12 @@ def _odd_library(text: str, environ: Mapping[str, str]) -> Outside | None:
 
 
 def _in_loader_path(path: str, environ: Mapping[str, str]) -> str | None:
-    folder = path.rpartition("/")[0]
-    return next((one for one in environ.get("LD_LIBRARY_PATH", "").split(":") if one.rstrip("/") == folder), None)
+    """Return the folder of LD_LIBRARY_PATH that a library comes from; of one that is named alone, where one lies."""
+    folder, _, name = path.rpartition("/")
+    named = [one for one in environ.get("LD_LIBRARY_PATH", "").split(":") if one]
+    if folder:
+        return next((one for one in named if one.rstrip("/") == folder), None)
+    return next((one for one in named if os.path.lexists(f"{one}/{name}")), None)
 
 
 def _missing_library(text: str, _environ: Mapping[str, str]) -> Outside | None:

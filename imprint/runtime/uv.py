@@ -18,10 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from imprint.addresses import addresses_in, hosts_only
+from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.paths import Home
 from imprint.runtime import space
+from imprint.runtime.outside import outside_cause
 from imprint.runtime.records import is_name
 from imprint.runtime.watch import Watch, run_installer
 
@@ -246,7 +248,7 @@ _UNTRUSTED = re.compile(r"UnknownIssuer|certificate verify failed|unknown issuer
 CERTIFICATE_HINT = "set SSL_CERT_FILE to the file with your network's CA certificates, then run the same command again"
 
 
-def classify(  # noqa: PLR0913 - all but the first two are keywords
+def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first two are keywords
     returncode: int,
     text: str,
     *,
@@ -280,6 +282,9 @@ def classify(  # noqa: PLR0913 - all but the first two are keywords
     if unfit or _NETWORK.search(text):
         hint = CERTIFICATE_HINT if _UNTRUSTED.search(text) else _where_to_look(sources)
         return NetworkError(f"packages could not be fetched{named}: {last}", hint=hint)
+    outside = outside_cause(text, environ)
+    if outside is not None:
+        return ImprintError(f"the installer failed: {outside.seen}", hint=outside.fix(here(environ)), code=outside.code)
     how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
     return ImprintError(f"the installer {how}", hint="run the same command again", code="installer-failed")
 

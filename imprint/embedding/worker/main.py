@@ -59,5 +59,6 @@ def _fail(answers: BinaryIO, error: Exception) -> None:
     name = type(error).__name__
     # Where a message is long, its reason stands last.
     facts = {"code": CODES.get(name, "worker-failed"), "message": (str(error) or name)[-2000:]}
+    facts["version"] = str(getattr(sys.modules.get("onnxruntime"), "__version__", ""))
     with contextlib.suppress(BrokenPipeError):
         frames.write_frame(answers, frames.FAILURE, frames.pack_facts(facts))
