@@ -12,6 +12,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds, survey_here
 from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned
 from imprint.operations.result import Result
+from imprint.operations.setup_inplace import remarks_of_skipped
 from imprint.operations.setup_options import changes_between
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, target_of
@@ -22,6 +23,7 @@ from imprint.probing.host import RealHost
 from imprint.runtime import deferred, inplace, space
 from imprint.runtime import prune as pruning
 from imprint.runtime.events import OnEvent
+from imprint.runtime.inplace import InplaceOutcome
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Target, read_pointer
@@ -53,20 +55,19 @@ def prune(
         deferred.release(home)
         tools = pruning.remove_tools(home, Path(sys.prefix))
         after = space.free_at(home.root)
-        changes = _prune_environment(context, venv, uv, findings, on_event) if venv is not None else []
+        outcome = _prune_environment(context, venv, uv, findings, on_event) if venv is not None else None
         pruned = pruning.prune(home, uv, known=read_shipped().ever)
     data: dict[str, Any] = {
         "freed_bytes": pruned.freed + (max(0, (after or 0) - (before or 0)) if tools else 0),
         "removed": [*pruned.removed, *tools],
-        "changes": changes,
+        "changes": _changes(outcome),
         "deferred": deferred_to_json(pruned),
     }
-    return Result(data, warnings=(*remarks_of(findings), *remarks_of_pruned(pruned)))
+    skipped = remarks_of_skipped(outcome) if outcome is not None else ()
+    return Result(data, warnings=(*remarks_of(findings), *skipped, *remarks_of_pruned(pruned)))
 
 
-def _prune_environment(
-    context: Context, venv: Path, uv: Uv, findings: Findings, on_event: OnEvent
-) -> list[dict[str, Any]]:
+def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings, on_event: OnEvent) -> InplaceOutcome:
     target = target_of(context, venv, findings)
     assert target is not None  # noqa: S101 - with an environment named it is that
     plan, host = _as_it_is(context, target), RealHost(context.environ)
@@ -77,9 +78,13 @@ def _prune_environment(
             hint=f"run `{command_for(target)}`",
             code="target-damaged",
         )
-    outcome = inplace.apply(prepared, uv, on_event)
-    gone = {change.name: change.before or "" for change in outcome.plan.replacement.changes} if outcome.changed else {}
-    return changes_between(gone, {})
+    return inplace.apply(prepared, uv, on_event)
+
+
+def _changes(outcome: InplaceOutcome | None) -> list[dict[str, Any]]:
+    if outcome is None or not outcome.changed:
+        return []
+    return changes_between({change.name: change.before or "" for change in outcome.plan.replacement.changes}, {})
 
 
 def _as_it_is(context: Context, target: Target) -> Plan:

@@ -32,6 +32,7 @@ from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
 from imprint.runtime import deferred, inplace, prune, vendors
 from imprint.runtime.check import CheckResult
+from imprint.runtime.claims import Skipped
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace import InplaceOutcome, InplacePlan
 from imprint.runtime.prune import Pruned
@@ -122,6 +123,7 @@ class _InplaceRun:
                 *(self.warnings or not_honoured(self.context, plan, refused)),
                 *_vendors(self._changes()),
                 *_left_out(self.outcomes),
+                *(remark for outcome in self.outcomes for remark in remarks_of_skipped(outcome)),
                 *remarks_of_pruned(pruned),
             ),
             errors=(refused,) if refused is not None else (),
@@ -249,6 +251,23 @@ def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:
             f"install {name} there too if that matters to you",
         )
         for holder, name in sorted(needs)
+    )
+
+
+def remarks_of_skipped(outcome: InplaceOutcome) -> tuple[Remark, ...]:
+    """Say, for each distribution that was removed, what its RECORD named that is not its own and was left alone."""
+    by_name: dict[str, list[Skipped]] = {}
+    for row in outcome.skipped:
+        by_name.setdefault(row.name, []).append(row)
+    return tuple(
+        Remark(
+            "rows-skipped",
+            f"the RECORD of {name} names what is not its own, which was left as it is: "
+            + ", ".join(f"`{row.path[:120]}` ({row.why})" for row in rows[:3])
+            + (f", and {len(rows) - 3} more" if len(rows) > 3 else ""),
+            f"look at these files, and delete those that you know to be {name}'s",
+        )
+        for name, rows in by_name.items()
     )
 
 

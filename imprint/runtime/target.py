@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.findings import Findings
+from imprint.state.findings import Finding, Findings
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 
@@ -106,8 +106,15 @@ def write_pointer(home: Home, pointer: Pointer) -> None:
 
 
 def read_manifest(home: Home, generation: str, findings: Findings | None = None) -> Manifest | None:
-    """Return a generation's manifest; None when it is missing or damaged."""
-    path = generation_folder(home, generation) / "manifest.json"
+    """Return a generation's manifest; None when it is missing or damaged, or when the generation's folder is a link."""
+    folder = generation_folder(home, generation)
+    if folder.is_symlink():
+        # We make folders; what a link leads to is somebody else's.
+        if findings is not None:
+            message = f"`{folder}` is a link, so it is not a runtime of Imprint's"
+            findings.add(Finding(folder, "state-damaged", message, "remove the link, then run `imprint setup`"))
+        return None
+    path = folder / "manifest.json"
     value = files.read_state(home, path, findings)
     if value is None:
         return None

@@ -216,3 +216,14 @@ def test_what_is_no_environment_is_refused_by_all(foreign: Foreign, tmp_path: Pa
 
 def _ignore(_event: Event) -> None:
     pass
+
+
+def test_rows_that_are_not_its_own_are_said_and_left_alone(foreign: Foreign) -> None:
+    record = next(foreign.packages.glob("onnxruntime-1*.dist-info")) / "RECORD"
+    (foreign.packages / "own").mkdir()
+    content = record.read_text()
+    record.unlink()
+    record.write_text(f"{content}own,,\n../../../bin,,\n")
+    found = [remark for remark in set_up(foreign).warnings if remark.code == "rows-skipped"]
+    assert ["`own`" in remark.message and "`../../../bin`" in remark.message for remark in found] == [True]
+    assert (foreign.packages / "own").is_dir()
