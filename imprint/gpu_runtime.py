@@ -17,7 +17,12 @@ from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, p
 from imprint.printable import printable_line
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
-_EXITS = {"usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3, "no-space": 7}
+_INTERRUPTED = 130
+_EXITS = {
+    "usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3, "busy": 4, "network": 5, "integrity": 6,
+    "no-space": 7, "interrupted": _INTERRUPTED,
+}  # fmt: skip
+"""As docs/exit-codes.md says; any other code is a plain failure (1)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,6 +37,9 @@ def main(arguments: Sequence[str]) -> int:
         hint = f"\nhint: {printable_line(error.hint)}" if error.hint else ""
         sys.stderr.write(f"error: {printable_line(error.message)}{hint}\n")
         return _EXITS.get(error.specific_code, _EXITS.get(error.code, 1))
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        return _INTERRUPTED
 
 
 def _plan(options: Sequence[str]) -> int:

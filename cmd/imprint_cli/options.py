@@ -1,19 +1,57 @@
 """The options that several commands share, each with one wording."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def completed_by(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what a shell's completion of a value calls: those of the words that begin as what is typed.
+
+    The words are asked for only then.
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words() if word.startswith(incomplete)]
+
+    return complete
+
+
+def one_of(*words: str) -> Callable[[str], list[str]]:
+    """Return the completion of a value that is one of some words."""
+    return completed_by(lambda: words)
+
+
+def _models() -> Iterable[str]:
+    from imprint.embedding.models import load_catalogue
+
+    return load_catalogue().models
+
+
+a_model = completed_by(_models)
+"""Completes the name of a model."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout instead of text.")]
 Stream = Annotated[bool, typer.Option("--json", help="Print progress and the result as one JSON object a line.")]
 Device = Annotated[
     str | None,
-    typer.Option("--device", metavar="cpu|gpu|auto", help="For this run only; the configuration stays."),
+    typer.Option(
+        "--device",
+        metavar="cpu|gpu|auto",
+        help="For this run only; the configuration stays.",
+        autocompletion=one_of("cpu", "gpu", "auto"),
+    ),
 ]
 GpuDevice = Annotated[
     str | None,
-    typer.Option("--gpu-device", metavar="auto|INDEX|UUID", help="For this run only; the configuration stays."),
+    typer.Option(
+        "--gpu-device",
+        metavar="auto|INDEX|UUID",
+        help="For this run only; the configuration stays.",
+        autocompletion=one_of("auto"),
+    ),
 ]
 RequireGpu = Annotated[
     bool,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from imprint import __version__
 from imprint.paths import find_home
-from imprint_launch import building, failure, surroundings, words
+from imprint_cli.app import COMMANDS
+from imprint_launch import brief, building, failure, surroundings, words
 from imprint_launch.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,6 +227,69 @@ def test_a_relative_home_is_refused_as_json(tmp_path: Path) -> None:
     assert (done.returncode, answer["ok"], answer["command"]) == (2, False, "plan")
     assert answer["errors"][0]["code"] == "usage"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "code"),
+    [
+        (["--help"], "  setup      ", 0),
+        (["-h"], "  embed      ", 0),
+        (["setup", "--help"], "  --require-gpu\n", 0),
+        (["config", "set", "--help"], "imprint config set KEY VALUE\n", 0),
+        (["--version"], f"imprint {__version__}\n", 0),
+        ([], "  setup      ", 2),
+    ],
+)
+def test_help_and_version_build_nothing(tmp_path: Path, given: list[str], shown: str, code: int) -> None:
+    done = run_launcher(tmp_path / "home", os.environ["PATH"], *given)
+    assert done.returncode == code
+    assert shown in (done.stderr if code else done.stdout)
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_help_without_an_environment_knows_every_command_and_a_section_of_each() -> None:
+    overview = brief.answer(["--help"], {}, ROOT)
+    assert overview is not None
+    for command in COMMANDS:
+        assert f"\n  {command} " in overview.text
+        section = brief.answer([command, "--help"], {}, ROOT)
+        assert section is not None
+        assert section.text.startswith(f"Usage: imprint {command}")
+        assert "`" not in section.text.partition("\n")[0]
+
+
+@pytest.mark.parametrize("given", [["setup"], ["embed", "--", "--help"], ["status", "--json"], ["embed", "--version"]])
+def test_every_other_command_is_not_answered_by_the_launcher(given: list[str]) -> None:
+    assert brief.answer(given, {}, ROOT) is None
+
+
+def test_a_home_nobody_knows_is_not_blamed_on_the_variable() -> None:
+    """Where neither HOME nor the user's entry says anything, IMPRINT_HOME was never set to a relative path."""
+    with pytest.raises(failure.Failure, match="no home folder is known") as caught:
+        surroundings.check_home(Path("~/.local/share/imprint"), {})
+    assert "set HOME" in (caught.value.hint or "")
+    with pytest.raises(failure.Failure, match="IMPRINT_HOME is a relative path"):
+        surroundings.check_home(Path("here"), {"IMPRINT_HOME": "here"})
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_steps_are_said_and_on_a_terminal_the_seconds() -> None:
+    for is_tty, said in ((False, "imprint: one …\nimprint: two …\n"), (True, "imprint: one …\nimprint: two …\n")):
+        stream = Terminal() if is_tty else io.StringIO()
+        progress = Progress(stream)
+        progress.say("one")
+        progress.say("two")
+        progress.tick()
+        progress.close()
+        text = re.sub(r"\rimprint: two … \d+ s", "", stream.getvalue())
+        assert (text, "\r" in stream.getvalue()) == (said, is_tty)
 
 
 @pytest.mark.faults

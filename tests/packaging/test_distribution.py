@@ -84,7 +84,10 @@ def sources() -> set[str]:
 
 def assert_works(python: Path, script: Path, env: Mapping[str, str], elsewhere: Path) -> list[str]:
     """Start the command from another folder and decide something with it; return where its parts lie."""
-    assert run([script, "--version"], env, elsewhere).startswith("imprint ")
+    version = run([script, "--version"], env, elsewhere)
+    assert version.startswith("imprint ")
+    for same in ([script.with_name("imprint-runtime")], [python, "-P", "-m", "imprint"]):
+        assert run([*same, "--version"], env, elsewhere) == version
     machine = {"schema": 1, "platform": {"os": "linux", "arch": "x86_64"}, "python": {"version": "3.12"}}
     (elsewhere / "machine.json").write_text(json.dumps(machine), encoding="utf-8")
     answer = json.loads(run([script, "plan", "--machine", "machine.json", "--json"], env, elsewhere))
@@ -110,10 +113,20 @@ def test_the_wheel_declares_the_command_and_the_licence(built: Path) -> None:
         info = {name.split("/", 1)[1]: name for name in archive.namelist() if ".dist-info/" in name}
         entries = archive.read(info["entry_points.txt"]).decode()
         metadata = archive.read(info["METADATA"]).decode()
-    assert "imprint = imprint_cli.__main__:main" in entries
+    assert {"imprint = imprint_cli.__main__:main", "imprint-runtime = imprint_cli.__main__:main"} <= set(
+        entries.splitlines()
+    )
     assert "licenses/LICENSE" in info
     assert "License-Expression: Apache-2.0" in metadata
     assert "Name: imprint-runtime" in metadata
+    for version in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Classifier: Programming Language :: Python :: {version}\n" in metadata
+    assert "Classifier: Typing :: Typed" in metadata
+
+
+def test_the_wheel_tells_type_checkers_that_it_is_typed(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert "imprint/py.typed" in names_in(wheel)
 
 
 def test_the_source_distribution_is_minimal_and_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:

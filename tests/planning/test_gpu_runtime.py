@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -136,6 +138,36 @@ def test_an_installed_target_and_a_verdict_count(tmp_path: Path) -> None:
     plan = json.loads(run(tmp_path, "plan").stdout)
     assert plan["installed"] == {"build": "cpu", "version": "1.0"}
     assert plan["pending"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_check_is_130(tmp_path: Path, number: signal.Signals) -> None:
+    """A target whose interpreter hangs, so that the check is at work when the signal comes."""
+    generation, started = tmp_path / "runtimes" / "one", tmp_path / "started"
+    (tmp_path / "data").mkdir()
+    (generation / "bin").mkdir(parents=True)
+    (tmp_path / "data" / "current.json").write_text(
+        json.dumps({"schema": 1, "generation": "one", "since": "2026-11-01T00:00:00Z"})
+    )
+    facts = {"id": "one", "build": "cpu", "version": "1.0", "created": "2026-11-01T00:00:00Z", "bytes": 1, "uv": None}
+    python = {"version": "3.12.4", "executable": "python"}
+    (generation / "manifest.json").write_text(
+        json.dumps({"schema": 1, **facts, "python": python, "locks": [], "distributions": {}, "check": None})
+    )
+    interpreter = generation / "bin" / "python"
+    interpreter.write_text(f"#!/bin/sh\n: >{started}\nexec sleep 60\n")
+    interpreter.chmod(0o755)
+    command = [sys.executable, "-m", "imprint.gpu_runtime", "check"]
+    environ = {**os.environ, "IMPRINT_HOME": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ, cwd=ROOT) as process:
+        while not started.exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b""), err
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
 
 
 def test_the_check_runs_without_any_package_too(tmp_path: Path) -> None:

@@ -1,15 +1,25 @@
 """`imprint config list|get|set|unset|path`."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json
+from imprint_cli.options import Json, completed_by
 
 group = typer.Typer(help="Read and change the configuration.", rich_markup_mode=None)
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="For example model.device.")]
+
+def _keys() -> Iterable[str]:
+    from imprint.state.settings import KEYS
+
+    return KEYS
+
+
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="For example model.device.", autocompletion=completed_by(_keys))
+]
 ShowOrigin = Annotated[
     bool,
     typer.Option("--show-origin", help="Also say where each value comes from: flag, env, file or default."),

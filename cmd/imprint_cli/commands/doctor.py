@@ -1,19 +1,37 @@
 """`imprint doctor`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json
+from imprint_cli.options import Json, completed_by
+
+
+def _checks() -> Iterable[str]:
+    from imprint.operations.doctor import list_checks
+
+    return [check["id"] for check in list_checks().data["checks"]]
+
+
+def _codes() -> Iterable[str]:
+    from imprint.causes.catalogue import catalogue
+
+    return catalogue().causes
 
 
 def doctor(  # noqa: PLR0913 - a command's options are its arguments
     *,
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Only these checks; `--list` shows them.", show_default=False),
+        typer.Argument(
+            metavar="[ID]...",
+            help="Only these checks; `--list` shows them.",
+            show_default=False,
+            autocompletion=completed_by(_checks),
+        ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the checks and what each looks at; run none.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings too.")] = False,
@@ -27,7 +45,12 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="CODE", help="Say what a code of a finding, a plan or an error means."),
+        typer.Option(
+            "--explain",
+            metavar="CODE",
+            help="Say what a code of a finding, a plan or an error means.",
+            autocompletion=completed_by(_codes),
+        ),
     ] = None,
     venv: Annotated[
         Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment, not at the managed one.")

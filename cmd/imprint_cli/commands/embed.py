@@ -8,7 +8,7 @@ from typing import IO, Annotated
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Device, GpuDevice, Json, flags
+from imprint_cli.options import Device, GpuDevice, Json, a_model, flags, one_of
 
 
 def embed(  # noqa: PLR0913 - a command's options are its arguments
@@ -25,16 +25,26 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
             "--input-format",
             metavar="lines|jsonl",
             help='A text a line (blank ones count), or a JSON string or {"text": …} a line.',
+            autocompletion=one_of("lines", "jsonl"),
         ),
     ] = "lines",
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE|-", help="Write to a file, whole or not at all.")
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        str, typer.Option("--format", metavar="jsonl|npy|text", help="What a vector is written as.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="jsonl|npy|text",
+            help="What a vector is written as.",
+            autocompletion=one_of("jsonl", "npy", "text"),
+        ),
     ] = "jsonl",
     model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="For this run only; the configuration stays.")
+        str | None,
+        typer.Option(
+            "--model", metavar="NAME", help="For this run only; the configuration stays.", autocompletion=a_model
+        ),
     ] = None,
     query: Annotated[bool, typer.Option("--query", help="Embed as queries, not as passages.")] = False,
     device: Device = None,

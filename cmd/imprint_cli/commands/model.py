@@ -6,13 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from imprint_cli.answer import Answer
-from imprint_cli.options import Json, Wait
+from imprint_cli.options import Json, Wait, a_model
 
 group = typer.Typer(help="Show the models, where they are, and remove them.", rich_markup_mode=None)
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="By default the configured model.", show_default=False),
+    typer.Argument(
+        metavar="[NAME]", help="By default the configured model.", show_default=False, autocompletion=a_model
+    ),
 ]
 
 
@@ -56,7 +58,10 @@ def path(
 
 @group.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A model that is installed.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A model that is installed.", show_default=False, autocompletion=a_model),
+    ],
     *,
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - `main` reads it
