@@ -124,6 +124,6 @@ def _told(line: str) -> str:
     return original["why"] if original else line
 
 
-def shortened(line: str) -> str:
-    """Return a line with its middle left out where it is longer than `LIMIT`."""
-    return line if len(line) <= LIMIT else f"{line[:_HEAD]} … {line[-(LIMIT - _HEAD - 3) :]}"
+def shortened(line: str, limit: int = LIMIT) -> str:
+    """Return a line with its middle left out where it is longer than `limit`."""
+    return line if len(line) <= limit else f"{line[:_HEAD]} … {line[-(limit - _HEAD - 3) :]}"

@@ -66,7 +66,7 @@ def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str
         problem = f"did not answer within {deadline:g} s"
     else:
         try:
-            answer = json.loads(result.stdout)
+            answer = _answer_in(result.stdout)
             found = tuple(int(part) for part in str(answer["version"]).split(".")[:2])
         except (ValueError, TypeError, KeyError):
             why = why_it_ended(result.returncode, result.stderr.strip() or result.stdout)
@@ -77,6 +77,14 @@ def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str
             problem = f"is Python {answer['version']}; 3.8 is the oldest Imprint can look into"
             hint = "use an environment with a newer Python"
     raise ImprintError(f"`{path}` {problem}", hint=hint, code="interpreter-unusable")
+
+
+def _answer_in(text: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the last line of JSON; what a wrapper or a startup file prints comes before it. Raises ValueError."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            return json.loads(line)
+    raise ValueError("no line of JSON")
 
 
 def parse_python(facts: Mapping[str, Any]) -> Python:

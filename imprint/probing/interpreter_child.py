@@ -98,4 +98,5 @@ def _read_elf(path: str) -> "tuple[str | None, str | None]":
 if __name__ == "__main__":
     import json
 
-    sys.stdout.write(json.dumps(describe()) + "\n")
+    # On a line of its own, whatever was printed before.
+    sys.stdout.write("\n" + json.dumps(describe()) + "\n")

@@ -27,7 +27,7 @@ def main() -> None:
         facts["version"] = getattr(onnxruntime, "__version__", None)
     except BaseException as error:  # whatever stops the import is what was asked for
         facts["error"] = f"{type(error).__name__}: {error}"
-    os.write(answer, json.dumps(facts).encode() + b"\n")
+    os.write(answer, b"\n" + json.dumps(facts).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -21,10 +21,12 @@ from imprint.addresses import addresses_in, hosts_only
 from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
+from imprint.last_words import shortened
 from imprint.paths import Home
 from imprint.runtime import space
 from imprint.runtime.outside import outside_cause
 from imprint.runtime.records import is_name
+from imprint.runtime.startup_output import startup_error
 from imprint.runtime.watch import Watch, run_installer
 
 OLDEST = (0, 11)
@@ -263,6 +265,8 @@ def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first 
     is passed on.
     """
     text = hosts_only(text, addresses_in(environ))
+    if startup := startup_error(text):
+        return startup
     last = last_lines(text)
     if _NO_SPACE.search(text):
         return space.error(needed, where)
@@ -308,7 +312,10 @@ def last_lines(text: str, count: int = 6) -> str:
         for line in lines
         if line and not line.startswith(("Using Python", "Using CPython", "Resolved", "hint:", "Downloading"))
     ]
-    return "; ".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-count:]) or "no output"
+    return (
+        shortened("; ".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-count:]))
+        or "no output"
+    )
 
 
 def _hashes(text: str) -> str:

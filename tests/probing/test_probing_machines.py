@@ -439,3 +439,11 @@ def test_python_abi(version: str, implementation: str, free_threaded: bool, abi:
     host = FakeHost(files={**PLAIN, "/v/python": ""}, programs={"/v/python": lambda *_: says})
     python = survey(host, python=Path("/v/python"), hardware=False).python
     assert (python.version, python.abi) == (version, abi)
+
+
+@pytest.mark.parametrize("before", ["hello\n", "hello", '{"x": 1}\n', "\x1b[31mhello\n\n"])
+def test_an_interpreter_that_prints_before_its_answer_is_understood(before: str) -> None:
+    """A wrapper or a startup file may print; the answer stands on the last line."""
+    answer = ChildResult(0, stdout=before + "\n" + json.dumps({**LINUX, "version": "3.12.9"}) + "\n")
+    host = FakeHost(files={**PLAIN, "/venv/bin/python": ""}, programs={"/venv/bin/python": lambda *_: answer})
+    assert survey(host, python=Path("/venv/bin/python")).python.version == "3.12.9"

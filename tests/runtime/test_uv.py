@@ -198,3 +198,35 @@ def test_an_old_uv_on_path_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "none"))
     with pytest.raises(ImprintError):
         find_uv(Home(tmp_path / "home"), {"PATH": str(tmp_path)})
+
+
+def polluted(python: str) -> str:
+    """Return what uv 0.13.9 says of an interpreter that prints before it answers (read 2026-12-01)."""
+    return (
+        f"error: Failed to inspect Python interpreter from provided path at `{python}`\n"
+        f"  Caused by: Querying Python at `{python}` returned an invalid response: expected value at line 1\n\n"
+        "[stdout]\nhello from sitecustomize\n" + '{"result": "success", "markers": {' + "x" * 2900 + "}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "named"),
+    [
+        ("sitecustomize.py", "print('hello from sitecustomize')\n", True),
+        ("usercustomize.py", "print('hello from sitecustomize')\n", True),
+        ("hello.pth", "import sys; sys.stdout.write('hello from sitecustomize')\n", True),
+        ("harmless.pth", "import sys\n", False),
+    ],
+)
+def test_an_interpreter_that_prints_first_is_told_with_the_file_that_makes_it(
+    tmp_path: Path, name: str, content: str, *, named: bool
+) -> None:
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / name).write_text(content)
+    found = classify(2, polluted(str(tmp_path / "bin" / "python")), where=Path("/"))
+    assert found.specific_code == "python-path-interferes"
+    assert "`hello from sitecustomize`" in found.message
+    assert (f"`{packages / name}`" in found.message) is named
+    assert "markers" not in found.message
+    assert found.hint
