@@ -32,7 +32,8 @@ def render_plan(data: Data, besides: int = 0) -> str:
     lines += [f"note: {note['reason']}" for note in data["notes"]]
     if data["build"] is not None and data["pending"]:
         more = f" (and {size(besides)} for embedding)" if besides else ""
-        lines.append(f"download: {size(data['download_bytes'])}{more}, on disk: {size(data['installed_bytes'])}")
+        sizes = f"{size(data['download_bytes'])}{more}, on disk: {size(data['installed_bytes'])}"
+        lines.append(f"download: {sizes if data['download_bytes'] != 0 else 'what is missing'}")
     installed = data["installed"]
     have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
     lines.append(f"installed: {have}; " + ("change pending" if data["pending"] else "nothing to change"))

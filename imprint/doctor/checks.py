@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     Check("target:vendor-build", "a vendor's build that `setup` would replace", checks_target.vendor_build),
     Check("target:writable", "whether an environment of your own can be changed", checks_target.writable),
     Check("target:changes", "changes that are under way or did not end", checks_target.changes),
+    Check("target:embedding", "what `imprint embed` needs beside ONNX Runtime", checks_target.for_embedding),
     Check("runtime:duplicates", "more than one ONNX Runtime over the same folder", checks_runtime.duplicates),
     Check("runtime:loads", "what ONNX Runtime really is, by loading it in a process of its own", checks_runtime.loads),
     Check(

@@ -12,6 +12,7 @@ from imprint.doctor.judging import build_names, finding, missing, skipped
 from imprint.doctor.situation import reinstall, shell
 from imprint.quoting import joined
 from imprint.runtime.metadata import is_vendor
+from imprint.runtime.proof import lacking
 from imprint.runtime.space import in_units
 from imprint.runtime.vendors import OURS, replaced_sentence
 
@@ -66,6 +67,19 @@ def integrity(facts: Facts) -> list[Finding]:
     count = facts.runtimes.distributions
     seen = f"all {count} packages are intact ({how} match)"
     return [finding(facts, check, "ok", OK, seen)]
+
+
+def for_embedding(facts: Facts) -> list[Finding]:
+    """Say what `imprint embed` lacks in somebody's own environment; its owner's programs may do without."""
+    check = "target:embedding"
+    if facts.runtimes is None:
+        return missing(facts, check, "runtimes")
+    lacks = lacking(facts.runtimes.versions) if facts.venv is not None else ()
+    if lacks and facts.runtimes.builds:
+        verb = "is" if len(lacks) == 1 else "are"
+        seen = f"`imprint embed` does not run here yet: {' and '.join(lacks)} {verb} missing"
+        return [finding(facts, check, "packages-missing", OK, seen)]
+    return [finding(facts, check, "ok", OK, "nothing that `imprint embed` needs beside ONNX Runtime is missing")]
 
 
 def _grouped(facts: Facts) -> Iterable[tuple[str, list[Damage]]]:

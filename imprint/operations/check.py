@@ -51,15 +51,23 @@ def check(
 
     (target, inputs), findings = read_as_writer(context, read, "imprint check", wait_seconds=wait_seconds)
     if target is None or (venv is not None and target.version is None):
+        if target is not None and (damage := damage_in(context, target)):
+            hint = f"run `{command_for(target)}`"
+            raise ImprintError(f"the runtime in `{venv}` is damaged: {damage[0]}", hint=hint, code="target-damaged")
         where = "yet" if venv is None else f"in `{venv}`"
         raise ImprintError(f"nothing is installed {where}", hint=f"run `{command_for(target)}`", code="not-installed")
     device = inputs.plan.device if inputs.plan.build == target.build else None
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)
         recorded, warnings = _record(context, target, inputs, result, wait_seconds, findings)
-        warnings += _besides(context, target, inputs, result)
+        problem = _besides(context, target, inputs, result)
         placed = _place(context, target, device) if placement else None
     errors = [] if result.ok else [failure_of(result, venv)]
+    if problem is not None and result.ok:
+        warnings.append(problem)
+    elif problem is not None and result.device is None:
+        # One story: what helps is what the verdict says.
+        errors = [Remark(errors[0].code, errors[0].message, problem.hint)]
     if isinstance(placed, Remark):
         errors.append(placed)
     elif placed is not None:
@@ -107,15 +115,15 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     return None
 
 
-def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> list[Remark]:
-    """Return what is wrong with the target beside what the check tries, so that a good check promises no more."""
+def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> Remark | None:
+    """Return what is wrong with the target, beside what the check tries too: a good check promises no more."""
     if result.outcome == "inconclusive":
-        return []
+        return None
     seen = proof.proof_of(result, target, context.environ)
     problem = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen).problem
-    if problem is None or problem.code == "check-failed":
-        return []
-    return [Remark(problem.code, problem.text, f"run `{problem.fix}`" if problem.fix is not None else None)]
+    if problem is None:
+        return None
+    return Remark(problem.code, problem.text, f"run `{problem.fix}`" if problem.fix is not None else None)
 
 
 def _repair(target: Target) -> str:

@@ -21,7 +21,7 @@ from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, target_of
-from imprint.operations.verdict import judge
+from imprint.operations.verdict import DAMAGED, LACKING, judge
 from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
@@ -100,6 +100,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
             interruptible("embed", hint="no output file was changed; run the same command again"),
             _opened(options, stdin, stdout) as (texts, total),
             output,
+            _blaming_the_target(context, place),
             Worker(worker_settings) as worker,
         ):
             hello = worker.start()
@@ -126,6 +127,26 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
         limit = worker_settings.max_tokens
         warnings.append(Remark("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
     return Result(_data(options, model, place, hello, done, seconds), tuple(warnings))
+
+
+_OF_THE_TARGET = frozenset({"target-incomplete", "model-unusable", "worker-crashed", "worker-failed"})
+"""Codes of a worker that may have met what the verdict about its target names better."""
+
+
+@contextlib.contextmanager
+def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
+    """Tell a failure by what is wrong with the target, where its files show that something is."""
+    try:
+        yield
+    except ImprintError as error:
+        if error.specific_code not in _OF_THE_TARGET:
+            raise
+        problem = judge(context, place.target, place.plan, gpu_proved=False, prove=None).problem
+        if problem is None or problem.code not in {DAMAGED, LACKING}:
+            raise
+        message = f"embeddings do not run here: {problem.text} ({error.message})"
+        hint = error.hint if problem.fix is None else f"run `{problem.fix}`"
+        raise ImprintError(message, hint=hint, code=problem.code) from error
 
 
 def _check(options: EmbedOptions) -> None:

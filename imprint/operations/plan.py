@@ -20,6 +20,7 @@ from imprint.planning.wire import machine_from_json, partial_verdicts_from_json,
 from imprint.state.findings import Findings
 
 if TYPE_CHECKING:
+    from imprint.operations.verdict import Prove
     from imprint.runtime.target import Target
 
 T = TypeVar("T")
@@ -49,11 +50,12 @@ class PlanOptions:
     stdin: Callable[[], bytes] = lambda: sys.stdin.buffer.read(LONGEST + 1)
 
 
-def plan(context: Context, options: PlanOptions) -> Result:
+def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) -> Result:
     """Return the plan document, with `gates` when asked to explain. Raises UsageError for a document that is none.
 
     With `check` an error where nothing can be installed, or where what is installed is the planned build and does not
-    work. Raises what reading configuration and state raises; state is not read when another machine is planned for.
+    work; `prove` runs the check where none that holds is recorded. Raises what reading configuration and state raises;
+    state is not read when another machine is planned for.
     """
     warnings: tuple[Remark, ...] = ()
     errors: tuple[Remark, ...] = ()
@@ -66,7 +68,7 @@ def plan(context: Context, options: PlanOptions) -> Result:
         target, inputs, warnings = _here(context, options)
         inputs = _replaced(context, inputs, options)
         if options.check and options.installed is None:
-            pending, found = _judged(context, target, inputs)
+            pending, found = _judged(context, target, inputs, prove)
             warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
     data = plan_to_json(inputs.plan)
     data["pending"] = data["pending"] if pending is None else pending
@@ -97,12 +99,14 @@ def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs
     return target, inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
 
 
-def _judged(context: Context, target: Target | None, inputs: Inputs) -> tuple[bool, tuple[Remark, ...]]:
+def _judged(
+    context: Context, target: Target | None, inputs: Inputs, prove: Prove | None
+) -> tuple[bool, tuple[Remark, ...]]:
     """Return whether setup has something to change at what is there, and what is wrong with it."""
     from imprint.operations.verdict import judge
     from imprint.runtime.check import run_check
 
-    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=run_check)
+    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
     problem = verdict.problem
     if problem is None or problem.code == "not-installed":
         return verdict.pending, ()

@@ -119,10 +119,10 @@ def judge(  # noqa: PLR0913 - each keyword is one thing that a caller may alread
     comes before what is recorded; without `look` it is all that counts, and files are not read. `last` is the last
     worker of the managed target. Raises StateError for records that cannot be read.
     """
-    if target is None or (not target.managed and target.version is None):
+    damage = damage_in(context, target) if look and target is not None else ()
+    if target is None or (not target.managed and target.version is None and not damage):
         problem = _absent(target, plan)
         return TargetVerdict(target, plan, "none", embeds=False, pending=plan.build is not None, problem=problem)
-    damage = damage_in(context, target) if look else ()
     found, changed = _proof(context, target, prove, evidence, damage, findings)
     gpu = plan.device if gpu_proved and plan.build == target.build else None
     if found is not None and not changed and not found.ok and found.outcome != "inconclusive":
@@ -149,9 +149,11 @@ def judge(  # noqa: PLR0913 - each keyword is one thing that a caller may alread
     )
 
 
-DAMAGED, LACKING = "target-damaged", "packages-missing"
-_MENDED_BY_SETUP = frozenset({DAMAGED, LACKING, "model-missing", "model-damaged"})
-"""The codes where files of the runtime are broken, and where embedding lacks packages of its own beside it."""
+DAMAGED, BROKEN, LACKING = "target-damaged", "target-incomplete", "packages-missing"
+"""The codes where files of the runtime are broken, where it does not work and setup has something to install, and where
+embedding lacks packages of its own beside it."""
+
+_MENDED_BY_SETUP = frozenset({DAMAGED, BROKEN, LACKING, "model-missing", "model-damaged"})
 
 
 def _absent(target: Target | None, plan: Plan) -> Problem:
@@ -215,16 +217,35 @@ def _problems(  # noqa: PLR0913, PLR0917 - one call site
     elif runs_on == "none" and found is not None:
         what = f"ONNX Runtime {target.version or ''}".rstrip()
         how = "does not load" if found.kind in {"import-failed", "not-started"} else "does not compute"
-        another = plan.build is not None and (plan.pending or plan.build != target.build)
-        yield Problem(
-            "check-failed", f"{what} {how}: {found.detail or found.kind}", setup if another else _doctor(target)
-        )
+        changes = _setup_changes(context, target, plan)
+        code = BROKEN if changes else "check-failed"
+        yield Problem(code, f"{what} {how}: {found.detail or found.kind}", setup if changes else _doctor(target))
     if runs_on != "none" and (lacks := _lacks(target, found, changed)):
         verb = "is" if len(lacks) == 1 else "are"
         yield Problem(LACKING, f"{' and '.join(lacks)} {verb} missing", setup)
     missing = model_problem(context)
     if missing is not None:
         yield Problem(missing.specific_code, missing.message, setup)
+
+
+def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
+    """Whether setup would install something in a target that does not work; it is only asked of such a one."""
+    if plan.build is None or plan.lock is None:
+        return False
+    if plan.build != target.build:
+        return True
+    if target.managed:
+        return False
+    from imprint import resources
+    from imprint.probing.host import RealHost
+    from imprint.runtime import inplace
+    from imprint.runtime.recipe import BASE_LOCK
+
+    locks = (resources.lock_path(plan.lock), resources.lock_path(BASE_LOCK))
+    try:
+        return inplace.prepare(target.prefix, plan, context.home, host=RealHost(context.environ), locks=locks).pending
+    except ImprintError:
+        return False
 
 
 def _together(problems: tuple[Problem, ...]) -> Problem | None:
