@@ -89,7 +89,7 @@ def store_of(home: Home, prefix: Path) -> Store:
 
 def read_journal(store: Store, findings: Findings | None = None) -> Journal | None:
     """Return the journal of an interrupted run; None when there is none or it is of an earlier environment here."""
-    value = _read(store, store.journal, findings)
+    value = _known(store, files.read_json(store.journal, within=store.root, findings=findings))
     if value is None:
         return None
     try:
@@ -132,7 +132,7 @@ def write_journal(store: Store, journal: Journal) -> None:
 
 def read_receipt(store: Store, findings: Findings | None = None) -> Receipt | None:
     """Return what the last finished run left; None when there is none or it is of an earlier environment here."""
-    value = _read(store, store.receipt, findings)
+    value = _known(store, files.read_note(store.receipt, within=store.root, findings=findings))
     if value is None:
         return None
     try:
@@ -169,7 +169,7 @@ def write_receipt(store: Store, receipt: Receipt) -> None:
 
 def read_proof(store: Store, findings: Findings | None = None) -> dict[str, Any] | None:
     """Return what is kept of the newest check; None when there is none or it is of an earlier environment here."""
-    return _read(store, store.proof, findings)
+    return _known(store, files.read_note(store.proof, within=store.root, findings=findings))
 
 
 def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
@@ -184,11 +184,9 @@ def finish(store: Store) -> None:
     touch.sync_folder(store.folder)
 
 
-def _read(store: Store, path: Path, findings: Findings | None) -> dict[str, Any] | None:
-    value = files.read_json(path, within=store.root, findings=findings)
-    if value is None or value.get("identity") != identity_of(store.prefix):
-        return None
-    return value
+def _known(store: Store, value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a record that is of this environment, and not of an earlier one at the same place."""
+    return value if value is not None and value.get("identity") == identity_of(store.prefix) else None
 
 
 def _is_inside(path: str) -> bool:

@@ -136,6 +136,21 @@ def read_state(home: Home, path: Path, findings: Findings | None = None) -> dict
     return None
 
 
+def read_note(path: Path, *, within: Path, findings: Findings | None = None) -> dict[str, Any] | None:
+    """Return what `read_json` finds in what every command can do without; unreadable counts as none and is told.
+
+    Raises StateNewerError as `read_json` does.
+    """
+    try:
+        return read_json(path, within=within, findings=findings)
+    except StateNewerError:
+        raise
+    except StateError as error:
+        if findings is not None:
+            findings.unread(path, error)
+        return None
+
+
 class _DamagedError(Exception):
     """The file's content cannot be used; the message continues the sentence that begins with its path."""
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from imprint import touch
-from imprint.errors import ImprintError, StateError, StateNewerError
+from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import Findings
@@ -44,16 +44,9 @@ def path_of(home: Home) -> Path:
 def read(home: Home, findings: Findings | None = None) -> LastRun | None:
     """Return the last start; None when there was none, or when its file is damaged or cannot be read.
 
-    It is a note that every command can do without. Raises StateNewerError as `files.read_state` does.
+    It is a note that every command can do without. Raises StateNewerError as `files.read_note` does.
     """
-    try:
-        value = files.read_state(home, path_of(home), findings)
-    except StateNewerError:
-        raise
-    except StateError as error:
-        if findings is not None:
-            findings.unread(path_of(home), error)
-        return None
+    value = files.read_note(path_of(home), within=home.root, findings=findings)
     if value is None:
         return None
     names = ("asked", "provider", "generation", "model", "time")
