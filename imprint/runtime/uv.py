@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from imprint import ownership
 from imprint.addresses import addresses_in, hosts_only
 from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
@@ -168,15 +169,16 @@ class Uv:
 
 
 def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:
-    """Return the first uv of: beside this interpreter, the launcher's under the home, PATH (if not too old).
+    """Return the first uv of: beside this interpreter, a tool environment's under the home, PATH (if not too old).
 
-    Raises ImprintError (`uv-missing`) when there is none.
+    Raises ImprintError: `uv-missing` when there is none, `unsafe-home` for one that anybody may have put there.
     """
     name = "uv.exe" if sys.platform == "win32" else "uv"
     scripts = Path(sysconfig.get_path("scripts"))
-    for folder in (scripts, home.tool / scripts.name):
-        if os.access(folder / name, os.X_OK) and (folder / name).is_file():
-            return Uv(folder / name, home, environ, sources)
+    for found in (scripts / name, *sorted(home.tool.glob(f"env-*/{scripts.name}/{name}"))):
+        if os.access(found, os.X_OK) and found.is_file():
+            ownership.require_safe(home, found)
+            return Uv(found, home, environ, sources)
     on_path = shutil.which("uv", path=environ.get("PATH", os.defpath))
     if on_path and _is_recent(_version_of(Path(on_path))):
         return Uv(Path(on_path).absolute(), home, environ, sources)

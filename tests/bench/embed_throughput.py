@@ -1,8 +1,8 @@
 """Measures `imprint embed` against a plain ONNX Runtime loop: throughput, peak memory, agreement, search quality.
 
-By hand, after `imprint setup`: `python tests/bench/embed_throughput.py [--texts N] [--rounds N]`. Both embed the
-docstrings of the standard library with the same weights, in turn, in one run; the ratios are what counts. Memory is
-the sum of the peaks of every process of a run (Linux only).
+By hand, after `./cmd/imprint setup`, with any Python from 3.11: `python tests/bench/embed_throughput.py [--texts N]
+[--rounds N]`. Both embed the docstrings of the standard library with the same weights, in turn, in one run; the ratios
+are what counts. Memory is the sum of the peaks of every process of a run (Linux only).
 """
 
 from __future__ import annotations
@@ -102,14 +102,9 @@ def write_texts(path: Path, limit: int | None) -> int:
 
 
 def imprint_embed(source: Path, output: Path, *options: str) -> list[str]:
-    """Return the command line that embeds a jsonl file to npy, as a user would."""
-    command = [sys.executable, "-m", "imprint_cli", "embed", "--input", str(source), "--input-format", "jsonl"]
+    """Return the command line that embeds a jsonl file to npy, as a user of this checkout would."""
+    command = [str(ROOT / "cmd" / "imprint"), "embed", "--input", str(source), "--input-format", "jsonl"]
     return [*command, "--format", "npy", "--output", str(output), "--json", *options]
-
-
-def environment(context: Context) -> dict[str, str]:
-    """Return the environment in which this checkout's command line runs."""
-    return {**context.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "cmd")])}
 
 
 def judge(target: Target, folder: Path, files: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +122,8 @@ def embed_queries(context: Context, folder: Path) -> Path:
     source, output = folder / "queries.jsonl", folder / "queries.npy"
     queries = json.loads(QUERIES.read_text(encoding="utf-8"))["queries"]
     source.write_text("".join(json.dumps(query["query"]) + "\n" for query in queries))
-    subprocess.run(
-        imprint_embed(source, output, "--query"), check=True, env=environment(context), stdout=subprocess.DEVNULL
-    )
+    command = imprint_embed(source, output, "--query")
+    subprocess.run(command, check=True, env=dict(context.environ), stdout=subprocess.DEVNULL)
     return output
 
 
@@ -157,7 +151,7 @@ def main() -> None:
         published = published_model(context, target, folder / "wheels")
         loop = [str(target.python), script, str(published), str(tokenizer), str(texts), str(plain), str(asked.batch)]
         for _ in range(asked.rounds):
-            ours = measure(imprint_embed(texts, rows), environment(context))
+            ours = measure(imprint_embed(texts, rows), dict(context.environ))
             theirs = measure(loop, child_environment(context.environ))
             for label, run in (("imprint embed", ours), (f"plain loop, {asked.batch} in order", theirs)):
                 say(

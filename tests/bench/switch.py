@@ -1,8 +1,8 @@
 """Measures a real switch CPU -> cuda13 -> CPU: each step, what is freed, a warm switch against uv's own install.
 
-Run as `python tests/bench/switch.py [HOME]` from the checkout, with network: it downloads about 1.2 GB and needs 4 GB
-of disk. The GPU set is provisioned for a described machine, so no GPU is needed. Prints one JSON document; exits 1
-when a bound does not hold.
+Run as `python tests/bench/switch.py [HOME]` in the environment that `./cmd/check` built, with network: it downloads
+about 1.2 GB and needs 4 GB of disk. The GPU set is provisioned for a described machine, so no GPU is needed. Prints one
+JSON document; exits 1 when a bound does not hold.
 """
 
 from __future__ import annotations

@@ -186,8 +186,12 @@ def test_a_uv_beside_the_interpreter_comes_before_the_launchers_and_path(
     on_path = executable(tmp_path / "path", "0.13.9")
     assert find_uv(home, path).executable == on_path
     assert find_uv(home, path).version() == "0.13.9"
-    launchers = executable(home.tool / "bin", "0.13.9")
+    launchers = executable(home.tool / "env-1" / "bin", "0.13.9")
     assert find_uv(home, path).executable == launchers
+    launchers.parent.chmod(0o777)
+    with pytest.raises(ImprintError, match="everybody may write"):
+        find_uv(home, path)
+    launchers.parent.chmod(0o755)
     beside = executable(tmp_path / "scripts" / "bin", "0.13.9")
     assert find_uv(home, path).executable == beside
 
