@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, parse_document
+from imprint.paths import is_absent
 from imprint.printable import printable_line
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
@@ -70,7 +71,7 @@ def _plan_options(options: Sequence[str]) -> tuple[bool, str | None]:
 
 def _here(context: Context, *, retry: bool) -> Inputs:
     target = None
-    if context.home.current.exists():
+    if not is_absent(context.home.current):
         from imprint.runtime.target import current_target
 
         target = current_target(context.home)

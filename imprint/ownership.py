@@ -88,23 +88,30 @@ def foreign_entries(home: Home) -> tuple[str, ...]:
 
 
 def require_safe(home: Home, path: Path) -> None:
-    """Raise ImprintError (`unsafe-home`) when somebody else may have put there what is about to be run.
+    """Raise ImprintError (`unsafe-home`) when somebody else may have put there what is about to be run."""
+    error = unsafe(home, path)
+    if error is not None:
+        raise error
+
+
+def unsafe(home: Home, path: Path) -> ImprintError | None:
+    """Return why nothing at `path` is run, None when it may be.
 
     `path` is the home itself or lies in it. It, and every folder on the way, may be written by its owner and a group,
     not by everybody; and root runs nothing that another user owns. A path outside the home is not judged.
     """
     if sys.platform == "win32":
-        return
+        return None
     for place in _way(home.root, path):
         try:
             found = place.lstat()
         except OSError:
-            return
+            return None
         if not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not _is_sticky(found):
             close = shlex.join(["chmod", "o-w", os.fspath(place)])
             mine = os.geteuid() in {0, found.st_uid}
             command = f"`{close}`" if mine else access.as_root("chmod", "o-w", place)
-            raise ImprintError(
+            return ImprintError(
                 f"everybody may write to `{place}`, so nothing in it is run",
                 hint=f"if you trust what is there, run {command}",
                 code="unsafe-home",
@@ -112,12 +119,13 @@ def require_safe(home: Home, path: Path) -> None:
         if os.geteuid() == 0 and found.st_uid != 0:
             owner = access.owner_of(found)
             take = shlex.join(["chown", "-R", "root", os.fspath(home.root)])
-            raise ImprintError(
+            return ImprintError(
                 f"`{place}` belongs to {owner}, and root neither runs nor changes what another user owns",
                 hint=f"run it as {owner}, set IMPRINT_HOME to a folder of root's, or, if you trust what is there, run "
                 f"`{take}`",
                 code="unsafe-home",
             )
+    return None
 
 
 def _way(root: Path, path: Path) -> Iterator[Path]:

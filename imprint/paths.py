@@ -78,6 +78,17 @@ class Home(Record):
         return self.root / "setup.lock"
 
 
+def is_absent(path: Path) -> bool:
+    """Whether there is certainly nothing at a path: what the system hides from us may be there."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
     """Return the home that IMPRINT_HOME names, else the folder platformdirs' `user_data_dir("imprint", False)` gives.
 

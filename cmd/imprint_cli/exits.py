@@ -82,10 +82,19 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
         return Remark("no-space", f"no space left: {where}", "free some space there, then run it again"), 7
     if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
         return Remark("output-not-writable", "standard output is closed"), FAILED
-    from imprint.causes.errors import outside_error
-
-    if (outside := outside_error(error)) is not None:
-        return Remark.of(outside), FAILED
+    refused = _refused_by_the_system(error)
+    if refused is not None:
+        return Remark.of(refused), exit_code_of(refused)
     from imprint_cli.crash import record_crash
 
     return record_crash(error, arguments), BUG
+
+
+def _refused_by_the_system(error: BaseException) -> ImprintError | None:
+    """Return what an error says about the system that Imprint runs on, None when it says nothing."""
+    from imprint import access
+    from imprint.causes.errors import outside_error
+
+    if isinstance(error, MemoryError):
+        error = OSError(errno.ENOMEM, "out of memory")
+    return outside_error(error) or (access.error_of(error) if isinstance(error, OSError) else None)

@@ -52,6 +52,7 @@ GENERAL: Mapping[str, str] = {
     "variable": "LD_LIBRARY_PATH",
     "folder": "the folder",
     "owner": "somebody else",
+    "key": "KEY",
     "file": "FILE",
     "folders": "the folders that are named",
     "size": "what they take",

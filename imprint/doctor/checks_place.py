@@ -20,7 +20,9 @@ def state_files(facts: Facts) -> list[Finding]:
     check = "state:files"
     found: list[Finding] = []
     if facts.home_error:
-        found.append(finding(facts, check, "home-not-writable", ERROR, facts.home_error))
+        # Where a runtime is set up, embedding needs to write nothing: an image, or a service that shares a home.
+        status = WARNING if facts.provisioned else ERROR
+        found.append(finding(facts, check, "home-not-writable", status, facts.home_error))
     for name in ("verdicts", "target", "last", "receipt", "interrupted"):
         error = facts.failures.get(name)
         if error is not None and error.specific_code.startswith("state-"):
@@ -36,7 +38,10 @@ def config_file(facts: Facts) -> list[Finding]:
     error = facts.failures.get("config")
     if error is None:
         seen = f"the configuration is valid; model.device is {facts.device_asked}"
-        return [finding(facts, check, "ok", OK, seen)]
+        return [
+            finding(facts, check, "secret-exposed", WARNING, f"config.toml holds {name}", words={"key": name})
+            for name in facts.exposed
+        ] or [finding(facts, check, "ok", OK, seen)]
     return [finding(facts, check, config_code(error), ERROR, error.message, told=error.hint)]
 
 
@@ -87,8 +92,8 @@ def model_files(facts: Facts) -> list[Finding]:
     if error is None:
         seen = f"{facts.model} is on disk"
         return skipped(facts, check, "was not looked at") if facts.model is None else [_ok(facts, check, seen)]
-    if error.specific_code == "model-damaged":
-        return [finding(facts, check, "model-damaged", ERROR, error.message, told=error.hint)]
+    if error.specific_code in {"model-damaged", "model-unreadable"}:
+        return [finding(facts, check, error.specific_code, ERROR, error.message, told=error.hint)]
     if facts.venv is not None:
         return skipped(facts, check, f"{error.message}; models belong to Imprint's own folder, not to this environment")
     if facts.provisioned is False:

@@ -37,6 +37,9 @@ def interpreter(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each 
         return [finding(facts, check, error.specific_code, ERROR, error.message, told=error.hint, runs_on="none")]
     if error is not None and error.specific_code == "not-an-environment":
         return [finding(facts, check, "not-an-environment", ERROR, error.message, told=error.hint, runs_on="none")]
+    if facts.refused is not None:
+        code, seen = facts.refused.specific_code, facts.refused.message
+        return [finding(facts, check, code, ERROR, seen, told=facts.refused.hint, runs_on="none")]
     found = facts.interpreter
     if found is None:
         return missing(facts, check, "target")

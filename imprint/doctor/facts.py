@@ -204,6 +204,8 @@ class Facts:
     `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
     `around` is the situation of this process: system, shell, rights; `kinds` are the traits of a named environment
     (virtual, conda, externally-managed); `uv` is the word that starts uv there.
+    `exposed` names the secrets that the configuration file holds; `refused` is why the runtime's interpreter is not
+    started.
     `refusal` is why `setup --venv` will never change that environment, such as that it is no virtual one.
     `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
     """
@@ -211,6 +213,7 @@ class Facts:
     home: str
     home_error: str | None = None
     asides: tuple[Aside, ...] = ()
+    exposed: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     unknown_variables: tuple[tuple[str, str | None], ...] = ()
     device_asked: str | None = None
@@ -240,6 +243,7 @@ class Facts:
     missed_gpu: bool = False
     interrupted: bool = False
     refusal: ImprintError | None = None
+    refused: ImprintError | None = None
     busy: str | None = None
     model: str | None = None
     embedded: Embedded | None = None

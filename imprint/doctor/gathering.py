@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from imprint.access import owner_of
 from imprint.causes.errors import blocked_error
 from imprint.doctor.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
 from imprint.errors import ImprintError
@@ -145,11 +146,6 @@ def kinds(prefix: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def foreign(root: Path) -> bool:
-    """Whether the home belongs to another user, as after one run with `sudo`."""
-    return hasattr(os, "geteuid") and root.exists() and root.stat().st_uid != os.geteuid()
-
-
 def _damages(seen: Inventory) -> tuple[Damage, ...]:
     grouped: dict[tuple[str, str], list[str | None]] = {}
     for problem in seen.problems:
@@ -209,12 +205,42 @@ def nodes() -> Nodes:
     return Nodes(tuple(present), tuple(path for path in present if not os.access(path, os.R_OK | os.W_OK)))
 
 
-def home_error(root: Path) -> str | None:
-    """Return why nothing can be written where Imprint keeps its files, None when it can."""
-    place = _nearest(root)
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+def blocked(home: Home) -> Path | None:
+    """Return what this user cannot write where Imprint keeps its files, the first of a few that tell; None when it can.
+
+    After one run with `sudo` the folder itself is ours, and what was made in it is not.
+    """
+    place = _nearest(home.root)
+    if place != home.root:
+        return None if os.access(place, os.W_OK | os.X_OK) else place
+    folders = [home.root, home.data, home.runtimes, *_inside(home.runtimes), home.models, home.cache, home.tool]
+    for folder in folders:
+        if os.path.lexists(folder) and not os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    files = (home.config, home.mutex, *_inside(home.data))
+    return next((path for path in files if os.path.lexists(path) and not os.access(path, os.R_OK | os.W_OK)), None)
+
+
+def told_of(place: Path | None) -> str | None:
+    """Return what to say of a place that cannot be written."""
+    if place is None:
         return None
-    return f"{root} cannot be written" if place == root else f"{root} cannot be made: {place} cannot be written"
+    return f"`{place}` cannot be written" + (f"; it belongs to {owner_of(place.lstat())}" if is_foreign(place) else "")
+
+
+def is_foreign(place: Path | None) -> bool:
+    """Whether a place belongs to another user."""
+    try:
+        return place is not None and hasattr(os, "geteuid") and place.lstat().st_uid != os.geteuid()
+    except OSError:
+        return False
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def disk(home: Home, needed: int | None) -> Disk | None:
@@ -226,7 +252,7 @@ def disk(home: Home, needed: int | None) -> Disk | None:
 
 def unused(home: Home) -> Unused:
     """Return the bytes in the home that nothing needs. Walks the old generations and the cache."""
-    pointer = read_pointer(home, None) if home.current.exists() else None
+    pointer = read_pointer(home)
     kept = {pointer.generation, pointer.previous} if pointer is not None else set()
     old = [folder for folder in generations.folders(home) if folder.name not in kept]
     others = tuple(folder for folder in generations.folders(home) if folder.name in kept)
@@ -242,6 +268,6 @@ def copies(home: Home) -> bool:
 
 
 def _nearest(path: Path) -> Path:
-    while not path.exists() and path != path.parent:
+    while not os.path.exists(path) and path != path.parent:  # noqa: PTH110 - pathlib's own raises
         path = path.parent
     return path

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from imprint import touch
+from imprint import access, touch
 from imprint.embedding.graph import rewrite
 from imprint.errors import ImprintError, IntegrityError, InvalidValueError
 from imprint.paths import Home
@@ -149,14 +149,31 @@ def flaws(home: Home, model: Model, *, deep: bool = False) -> list[str]:
 
 
 def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> ModelFiles:
-    """Return the paths of an installed model. Raises ImprintError (`model-missing`, `model-damaged`) with a hint."""
+    """Return the paths of an installed model.
+
+    Raises ImprintError (`model-missing`, `model-damaged`, `model-unreadable`) with a hint.
+    """
     model = (catalogue or load_catalogue()).model(name)
     folder = folder_of(home, name)
-    if not folder.exists():
+    _require_readable(home, model)
+    if not os.path.lexists(folder):
         raise _missing(name)
     if wrong := flaws(home, model):
         raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="run `imprint setup`", code="model-damaged")
     return ModelFiles(folder / MODEL, folder / WEIGHTS, folder / TOKENIZER)
+
+
+def _require_readable(home: Home, model: Model) -> None:
+    """Raise ImprintError (`model-unreadable`) where a file is there and the system does not let us read it."""
+    for file in model.files:
+        path = folder_of(home, model.name) / file.name
+        try:
+            path.open("rb").close()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            why, hint = access.explain(error, path, home.root)
+            raise ImprintError(f"cannot read `{path}`: {why}", hint=hint, code="model-unreadable") from error
 
 
 def install_model(  # noqa: PLR0913 - all but the first two are keywords
@@ -177,6 +194,7 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
     model = (catalogue or load_catalogue()).model(name)
     tell = on_event or (lambda _: None)
     remove_leftovers(home)
+    _require_readable(home, model)
     if flaws(home, model, deep=deep):
         tell(Event("start", "model", f"installing the model {name}", 0, model.download.size))
         _install(home, model, installer)

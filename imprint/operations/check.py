@@ -55,7 +55,10 @@ def check(
             hint = f"run `{command_for(target)}`"
             raise ImprintError(f"the runtime in `{venv}` is damaged: {damage[0]}", hint=hint, code="target-damaged")
         where = "yet" if venv is None else f"in `{venv}`"
-        raise ImprintError(f"nothing is installed {where}", hint=f"run `{command_for(target)}`", code="not-installed")
+        hint = f"run `{command_for(target)}`"
+        raise findings.explain(ImprintError(f"nothing is installed {where}", hint=hint, code="not-installed"))
+    if target.refused is not None:
+        raise target.refused
     device = inputs.plan.device if inputs.plan.build == target.build else None
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)

@@ -34,6 +34,7 @@ from imprint.planning.model import Gpu, Machine, Plan, Verdict
 from imprint.planning.rule import decide
 from imprint.probing.host import Host, RealHost
 from imprint.probing.survey import survey
+from imprint.runtime import journal
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
 from imprint.state import config, last_run, mutex, settings, verdicts
@@ -81,8 +82,7 @@ def gather(
         busy=lambda: _busy(context),
         nodes=gathering.nodes,
         copies=lambda: gathering.copies(home),
-        home_error=lambda: gathering.home_error(home.root),
-        foreign=lambda: gathering.foreign(home.root),
+        blocked=lambda: gathering.blocked(home),
         uv=lambda: _uv(context),
         refusal=lambda: _refusal(context, venv),
     )
@@ -92,7 +92,9 @@ def gather(
     planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
     inputs: Inputs | None = planned["plan"]
     third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
-    kept = gathered.together(QUICK_SECONDS, receipt=known.receipt, interrupted=known.interrupted)
+    kept = gathered.together(
+        QUICK_SECONDS, receipt=lambda: known.receipt(damages), interrupted=lambda: known.interrupted(damages)
+    )
     loaded, settled = third["loaded"], first["config"]
     setting = settled.get("model.device") if settled is not None else None
     plan = inputs.plan if inputs is not None else None
@@ -100,7 +102,7 @@ def gather(
     fourth = gathered.together(QUICK_SECONDS, disk=lambda: gathering.disk(home, needed))
     return Facts(
         home=str(home.root),
-        home_error=first["home_error"],
+        home_error=gathering.told_of(first["blocked"]),
         asides=tuple(Aside(damage.message, damage.hint, damage.code) for damage in damages),
         environ=context.environ,
         unknown_variables=tuple(settings.unknown_variables(context.environ)),
@@ -109,9 +111,11 @@ def gather(
         declared_gb=_number(context.environ.get(envvars.VRAM_GB)),
         venv=str(target.prefix if target is not None else venv) if venv is not None else None,
         kinds=gathering.kinds(target.prefix) if target is not None and venv is not None else (),
-        around=here(context.environ, traits=["foreign-home"] if first["foreign"] else []),
+        around=here(context.environ, traits=["foreign-home"] if gathering.is_foreign(first["blocked"]) else []),
         uv=first["uv"] or "uv",
         ours=venv is None or kept["receipt"] is not None,
+        exposed=settled.exposed if settled is not None else (),
+        refused=target.refused if target is not None else None,
         provisioned=None if "target" in gathered.failures else target is not None,
         interpreter=second["interpreter"],
         runtimes=second["runtimes"][0] if second["runtimes"] is not None else None,
@@ -186,7 +190,7 @@ def _look(gathered: Gathering, host: Host, target: Target | None, *, deep: bool)
         return survey(host)
 
     asked: dict[str, Callable[[], Any]] = {"machine": machine}
-    if target is not None:
+    if target is not None and target.refused is None:
         asked["interpreter"] = lambda: gathering.interpreter(target)
         asked["runtimes"] = lambda: gathering.runtimes(target, deep=deep)
     looked = gathered.together(DEEP_SECONDS if deep else MACHINE_SECONDS, **asked)
@@ -236,7 +240,7 @@ class _Known:
         self._builds: BuildTable = planning_inputs.load_builds()
         self.build, self.version = self._installed()
         self.managed = target is not None and target.managed
-        self.starts = target is not None and target.python.exists()
+        self.starts = target is not None and target.starts
         self.wheel: Wheel | None = gathering.wheel_of(self.build, self.version, machine, self._builds)
 
     def _installed(self) -> tuple[str | None, str | None]:
@@ -308,21 +312,17 @@ class _Known:
         here = self._target.generation if self._target is not None else None
         return last is not None and last.missed_the_gpu and last.generation == here
 
-    def receipt(self) -> object | None:
+    def receipt(self, damages: Findings) -> object | None:
         """Return what our last run left in somebody's own environment, None when there was none."""
         if self._target is None or self._target.managed:
             return None
-        from imprint.runtime.inplace import read_receipt
+        return journal.read_receipt(journal.store_of(self._context.home, self._target.prefix), damages)
 
-        return read_receipt(self._context.home, self._target.prefix)
-
-    def interrupted(self) -> bool:
+    def interrupted(self, damages: Findings) -> bool:
         """Whether a change of somebody's own environment did not end."""
         if self._target is None or self._target.managed:
             return False
-        from imprint.runtime.inplace import is_interrupted
-
-        return is_interrupted(self._context.home, self._target.prefix)
+        return journal.read_journal(journal.store_of(self._context.home, self._target.prefix), damages) is not None
 
 
 def _waiting(inputs: Inputs | None, setting: Setting | None) -> Plan | None:

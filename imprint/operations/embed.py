@@ -164,9 +164,15 @@ def _check(options: EmbedOptions) -> None:
 
 def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Place:
     target = target_of(context, options.venv, findings)
-    if target is None or not target.python.exists():
+    if target is None:
+        raise findings.explain(
+            ImprintError("no runtime is set up here", hint="run `imprint setup`", code="not-installed")
+        )
+    if target.refused is not None:
+        raise target.refused
+    if not target.starts:
         raise ImprintError(
-            "no runtime is set up here" if target is None else f"the runtime has lost its interpreter {target.python}",
+            f"the runtime has lost its interpreter {target.python}",
             hint="run `imprint setup`" if options.venv is None else "`--venv` names a virtual environment's folder",
             code="not-installed",
         )

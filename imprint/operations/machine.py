@@ -21,5 +21,7 @@ def machine(context: Context, venv: Path | None = None, *, redacted: bool = Fals
     from imprint.probing.redact import redact
 
     target = target_of(context, venv)
+    if target is not None and target.refused is not None:
+        raise target.refused
     found = survey(RealHost(), python=target.python if target else None)
     return Result(machine_to_json(redact(found) if redacted else found))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from imprint.embedding import models
-from imprint.embedding.models import Model, flaws, folder_of, load_catalogue, model_files
+from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
+from imprint.errors import ImprintError
 from imprint.operations.context import Context
 from imprint.operations.result import Remark, Result
 from imprint.runtime.interrupts import interruptible
@@ -16,11 +17,8 @@ def list_models(context: Context) -> Result:
     """Return every model of the catalogue: its facts, whether it is installed, and which one is configured."""
     chosen = _configured(context)
     catalogue = load_catalogue().models.values()
-    warnings = [
-        Remark("model-damaged", f"the model {model.name} is damaged: {found[0]}", "run `imprint setup`")
-        for model in catalogue
-        if folder_of(context.home, model.name).exists() and (found := flaws(context.home, model))
-    ]
+    wrong = [error for model in catalogue if (error := _wrong(context, model)) is not None]
+    warnings = [Remark.of(error) for error in wrong if error.specific_code != "model-missing"]
     return Result({"models": [_facts(context, model, chosen) for model in catalogue]}, tuple(warnings))
 
 
@@ -64,8 +62,17 @@ def _configured(context: Context) -> str:
     return config.load(context.home, context.environ, context.flags).text("model.name")
 
 
+def _wrong(context: Context, model: Model) -> ImprintError | None:
+    """Return why a model cannot be used, None when its files are there, of the right size, and can be read."""
+    try:
+        model_files(context.home, model.name)
+    except ImprintError as error:
+        return error
+    return None
+
+
 def _facts(context: Context, model: Model, chosen: str) -> dict[str, Any]:
-    installed = not flaws(context.home, model)
+    installed = _wrong(context, model) is None
     return {
         "name": model.name,
         "title": model.title,

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from imprint import resources
-from imprint.errors import UsageError
+from imprint.errors import StateError, StateNewerError, UsageError
 from imprint.operations.context import Context
+from imprint.paths import is_absent
 from imprint.planning.builds import BuildTable, parse_builds
 from imprint.planning.model import Installed, Libc, Machine, Plan, Python, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
@@ -60,7 +61,7 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
         # A managed target has the interpreter that runs this, which need not be asked.
         python = target.python if target is not None and not target.managed else None
         machine = survey_here(context, python=python, hardware=asks_for_gpu(request), processor=_may_be_translated())
-    recorded = _recorded(context, findings)
+    recorded = _recorded(context, findings, needed=asks_for_gpu(request))
     builds = load_builds(digests=to_record or bool(recorded))
     counted = tuple(verdict for verdict in recorded if not (ignore_failed and verdict.result == "failed"))
     installed = Installed(target.build, target.version) if target is not None and target.build is not None else None
@@ -198,9 +199,19 @@ def _is_proved(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple
     return any(verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded)
 
 
-def _recorded(context: Context, findings: Findings | None) -> tuple[Verdict, ...]:
-    if not os.path.lexists(context.home.verdicts):
+def _recorded(context: Context, findings: Findings | None, *, needed: bool) -> tuple[Verdict, ...]:
+    """Return the recorded verdicts; unless they are needed, a file that cannot be read is told and counts as none."""
+    if is_absent(context.home.verdicts):
         return ()
     from imprint.state import verdicts
 
-    return verdicts.load(context.home, findings)
+    try:
+        return verdicts.load(context.home, findings)
+    except StateNewerError:
+        raise
+    except StateError as error:
+        if needed:
+            raise
+        if findings is not None:
+            findings.unread(context.home.verdicts, error)
+        return ()

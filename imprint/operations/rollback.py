@@ -17,8 +17,7 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import (
     Target,
     current_target,
-    generation_folder,
-    interpreter_of,
+    managed_target,
     read_manifest,
     read_pointer,
 )
@@ -42,6 +41,8 @@ def rollback(
     with interruptible("rollback"), mutex.hold(context.home, wait_seconds, command="imprint rollback"):
         before = _current(context, findings)
         found = _previous(context, findings)
+        if found.refused is not None:
+            raise found.refused
         if damage := generations.damage_of(found):
             raise ImprintError(
                 f"the previous runtime is damaged: {damage[0]}", hint="run `imprint setup`", code="target-damaged"
@@ -82,7 +83,4 @@ def _previous(context: Context, findings: Findings) -> Target:
 
 def _target(context: Context, generation: str, findings: Findings) -> Target | None:
     manifest = read_manifest(context.home, generation, findings)
-    if manifest is None:
-        return None
-    prefix = generation_folder(context.home, generation)
-    return Target(prefix, interpreter_of(prefix), True, generation, manifest.build, manifest.version, None, manifest)
+    return managed_target(context.home, manifest) if manifest is not None else None

@@ -33,6 +33,8 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     errors = []
     if not verdict.embeds:
         fix = f"run `{problem.fix}`" if problem is not None and problem.fix is not None else inputs.plan.hint
+        if target is not None and target.refused is not None:
+            fix = target.refused.hint
         errors.append(Remark(problem.code if problem is not None else inputs.plan.code, "embeddings do not run", fix))
     hint = default_hint(context, inputs.plan)
     if (failed := failed_build(inputs)) is not None:

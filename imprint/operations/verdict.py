@@ -123,6 +123,9 @@ def judge(  # noqa: PLR0913 - each keyword is one thing that a caller may alread
     if target is None or (not target.managed and target.version is None and not damage):
         problem = _absent(target, plan)
         return TargetVerdict(target, plan, "none", embeds=False, pending=plan.build is not None, problem=problem)
+    if target.refused is not None:
+        problem = Problem(target.refused.specific_code, target.refused.message)
+        return TargetVerdict(target, plan, "none", embeds=False, pending=True, problem=problem)
     found, changed = _proof(context, target, prove, evidence, damage, findings)
     gpu = plan.device if gpu_proved and plan.build == target.build else None
     if found is not None and not changed and not found.ok and found.outcome != "inconclusive":
@@ -177,7 +180,7 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
     changed = proof.changed_since(kept, target, context.environ) if kept is not None else ()
     if kept is not None and not changed and not damage:
         return kept, ()
-    if prove is None or not target.python.exists():
+    if prove is None or not target.starts:
         return kept, changed
     result = prove(target.python, None, context.environ)
     if result.outcome == "inconclusive":
@@ -192,7 +195,7 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
 def _runs_on(
     target: Target, found: Proof | None, changed: tuple[str, ...], damage: tuple[str, ...], gpu: Device | None
 ) -> str:
-    if not target.python.exists():
+    if not target.starts:
         return "none"
     if found is not None and not changed and not found.ok:
         return "none"

@@ -65,6 +65,8 @@ def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
         faults.append("its last check failed")
     if _series(manifest.python) != _series(recipe.python):
         faults.append(f"it was made for Python {manifest.python}, this is {recipe.python}")
+    if found.refused is not None:
+        faults.append(found.refused.message)
     # Reading every file's size takes a while, and nothing is gained by it once it is replaced anyway.
     return tuple(faults) or damage_of(found)
 
@@ -83,7 +85,9 @@ def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[
 
 def damage_of(found: Target) -> tuple[str, ...]:
     """Return what is broken in a recorded generation; empty when everything its manifest lists is there."""
-    if not found.python.exists():
+    if found.refused is not None:
+        return ()
+    if not found.starts:
         return ("its interpreter is gone",)
     seen = inventory.inspect(found.prefix)
     expected = dict(found.manifest.distributions) if found.manifest is not None else {}
@@ -102,9 +106,7 @@ def find_whole(home: Home, recipe: Recipe) -> Target | None:
         manifest = target.read_manifest(home, folder.name)
         if manifest is None:
             continue
-        found = Target(
-            folder, target.interpreter_of(folder), True, folder.name, manifest.build, manifest.version, None, manifest
-        )
+        found = target.managed_target(home, manifest)
         if not faults_of(found, recipe):
             return found
     return None
@@ -180,9 +182,7 @@ def point_to(home: Home, manifest: Manifest) -> Target:
     pointer = Pointer(manifest.id, now(), previous)
     target.write_pointer(home, pointer)
     reached("pointer-flipped")
-    prefix = target.generation_folder(home, manifest.id)
-    python = target.interpreter_of(prefix)
-    return Target(prefix, python, True, manifest.id, manifest.build, manifest.version, pointer.since, manifest)
+    return target.managed_target(home, manifest, pointer.since)
 
 
 def discard(staged: Staged) -> None:

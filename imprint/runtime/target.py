@@ -6,6 +6,7 @@ is written last, so a folder without one is unfinished.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from imprint import access, ownership
+from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import Finding, Findings
@@ -57,6 +60,13 @@ class Target:
     version: str | None = None
     since: str | None = None
     manifest: Manifest | None = field(default=None, repr=False)
+    refused: ImprintError | None = field(default=None, repr=False, compare=False)
+    """Why its interpreter is not started, whole as it may be: this user may not reach it, or others may change it."""
+
+    @property
+    def starts(self) -> bool:
+        """Whether there is an interpreter, and it may be started."""
+        return self.refused is None and os.path.exists(self.python)  # noqa: PTH110 - pathlib's own raises
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +165,42 @@ def current_target(home: Home, findings: Findings | None = None) -> Target | Non
     manifest = read_manifest(home, pointer.generation, findings)
     if manifest is None:
         return None
-    prefix = generation_folder(home, pointer.generation)
+    return managed_target(home, manifest, pointer.since)
+
+
+def managed_target(home: Home, manifest: Manifest, since: str | None = None) -> Target:
+    """Return the generation that a manifest is of as a target, as recorded."""
+    prefix = generation_folder(home, manifest.id)
     return Target(
         prefix=prefix,
         python=interpreter_of(prefix),
         managed=True,
-        generation=pointer.generation,
+        generation=manifest.id,
         build=manifest.build,
         version=manifest.version,
-        since=pointer.since,
+        since=since,
         manifest=manifest,
+        refused=_refusal(home, prefix),
     )
+
+
+def _refusal(home: Home, prefix: Path) -> ImprintError | None:
+    """Return why the interpreter of a generation is not to be started, None when it may be, or is gone."""
+    python = interpreter_of(prefix)
+    for path in (python, prefix / "pyvenv.cfg", *prefix.glob("lib/python3*/site-packages")):
+        if (error := ownership.unsafe(home, path)) is not None:
+            return error
+    try:
+        python.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        from imprint.causes.errors import blocked_error
+
+        why, hint = access.explain(error, python, home.root)
+        denied = ImprintError(f"cannot start `{python}`: {why}", hint=hint, code="interpreter-denied")
+        return blocked_error(str(python)) or denied
+    return None
 
 
 def _is_id(value: object) -> TypeGuard[str]:

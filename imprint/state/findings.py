@@ -62,6 +62,13 @@ class Findings(list[Finding]):
             hint = "`imprint setup` restores what it held; delete the set-aside file once you have seen it"
             self.add(Finding(path, "state-set-aside", message, hint, moved))
 
+    def explain(self, error: ImprintError) -> ImprintError:
+        """Return an error about something that is missing with the first reason for that, if one was met."""
+        if not self:
+            return error
+        first = self[0]
+        return type(error)(f"{error.message}: {first.message}", hint=first.hint or error.hint, code=error.specific_code)
+
     def unread(self, path: Path, error: ImprintError) -> None:
         """Add that `path` could not be read, which this run can do without."""
         self.add(Finding(path, error.specific_code, error.message, error.hint))

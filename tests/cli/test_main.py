@@ -117,9 +117,9 @@ def test_a_bug_with_an_unusable_home_is_logged_elsewhere(
         log.unlink()
 
 
-def test_a_file_that_cannot_be_read_for_no_known_reason_is_a_document_too(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_the_system_refuses_is_no_bug_of_ours(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capfd, "stumble", "--json")
-    assert (code, document(out)["errors"][0]["code"]) == (70, "bug")
+    assert (code, document(out)["errors"][0]["code"]) == (1, "no-permission")
 
 
 def test_an_interrupt_is_130(capfd: pytest.CaptureFixture[str]) -> None:

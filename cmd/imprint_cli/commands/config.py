@@ -1,5 +1,6 @@
 """`imprint config list|get|set|unset|path`."""
 
+import sys
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -66,11 +67,15 @@ def set_(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Write one key to the configuration file and say what that changes."""
+    """Write one key to the configuration file and say what that changes; `-` reads a secret from standard input."""
     from imprint.operations.config import set_key
     from imprint.operations.context import Context
+    from imprint.state.settings import key_of
     from imprint_cli.render import render_set
 
+    if value == "-" and key_of(key).secret:
+        # What is typed as an argument is in the list of processes and in the shell's history.
+        value = sys.stdin.readline().rstrip("\n")
     return Answer(set_key(Context.of_process(), key, value), render_set)
 
 
