@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imprint.addresses import host_of
 from imprint.certificates import certificate_settings
 from imprint.errors import NetworkError
 from imprint.runtime.uv import CERTIFICATE_HINT
@@ -176,7 +177,7 @@ def _credentials(source: Source) -> dict[str, str]:
 def _refused(source: Source, status: int) -> NetworkError:
     hint = "check the index that `--index-url` or UV_DEFAULT_INDEX names; what is there already is kept"
     if status in {401, 403}:
-        hint = "name the index with its credentials: `--index-url https://USER:PASSWORD@HOST/PATH`"
+        hint = "put the index with its login into the environment: `UV_DEFAULT_INDEX=https://USER:PASSWORD@HOST/PATH`"
     elif status in _BUSY:
         hint = "run the same command again later; what is there already is kept"
     return _failed(source, f"HTTP status {status}", hint)
@@ -188,7 +189,7 @@ def _unreachable(source: Source, error: BaseException) -> NetworkError:
 
 
 def _failed(source: Source, why: str, hint: str) -> NetworkError:
-    host = urllib.parse.urlsplit(source.where).hostname
+    host = host_of(source.where).partition("://")[2]
     return NetworkError(f"`{source.name}` could not be fetched from {host}: {why}", hint=hint)
 
 
