@@ -72,8 +72,11 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
             warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
     data = plan_to_json(inputs.plan)
     data["pending"] = data["pending"] if pending is None else pending
-    if options.check and inputs.plan.build is None:
-        errors = (Remark(inputs.plan.code, inputs.plan.reason, inputs.plan.hint),)
+    refused = _refused(inputs)
+    if options.check and refused is not None:
+        errors = (refused,)
+    elif refused is not None and inputs.plan.build is not None:
+        warnings = (*warnings, refused)
     if options.explain:
         from imprint.planning.explain import explain
 
@@ -97,6 +100,18 @@ def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs
         target = target_of(context, options.venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
     return target, inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
+
+
+def _refused(inputs: Inputs) -> Remark | None:
+    """Return why setup would install nothing, None where it would."""
+    plan = inputs.plan
+    if plan.build is None:
+        return Remark(plan.code, plan.reason, plan.hint)
+    if not (inputs.machine.python.abi or "").endswith("t"):
+        return None
+    from imprint.operations.setup_options import free_threaded
+
+    return free_threaded(inputs.machine)
 
 
 def _judged(

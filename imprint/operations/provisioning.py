@@ -126,7 +126,7 @@ class Provisioning:
         failed: CheckResult | None = None
         while True:
             plan = inputs.plan
-            refused = refusal_of(plan, self.options)
+            refused = refusal_of(inputs, self.options)
             if refused is not None:
                 return _Provisioned(plan, before, inputs.proved, refused=refused)
             ended = self._follow(inputs, before, retry=retry)

@@ -101,7 +101,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     target = current_target(context.home, findings)
     machine = seams.machine if options.machine is None else machine_here(options.machine, context)
     inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)
-    refused = refusal_of(inputs.plan, options)
+    refused = refusal_of(inputs, options)
     changes: list[dict[str, Any]] = []
     expected: Download | None = None
     if refused is None:

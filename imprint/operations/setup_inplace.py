@@ -48,7 +48,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
     prefix = _prefix(options)
     target = target_of(context, prefix, findings)
     inputs = gather(context, target, findings=findings, machine=seams.machine, ignore_failed=options.retry_gpu)
-    refused = refusal_of(inputs.plan, options)
+    refused = refusal_of(inputs, options)
     details: dict[str, Any] = {}
     changes: list[dict[str, Any]] = []
     if refused is None:
@@ -96,7 +96,7 @@ class _InplaceRun:
         target = target_of(self.context, prefix, self.findings)
         inputs = self._gather(target, ignore_failed=self.options.retry_gpu)
         release_unless_wanted(self.context, inputs)
-        refused = refusal_of(inputs.plan, self.options)
+        refused = refusal_of(inputs, self.options)
         check: CheckResult | None = None
         pruned = Pruned()
         if refused is None:

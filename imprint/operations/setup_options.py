@@ -14,6 +14,7 @@ from imprint.operations.context import Context
 from imprint.operations.downloads import download_of
 from imprint.operations.planning_inputs import Inputs, request_of
 from imprint.operations.result import Remark
+from imprint.planning import facts
 from imprint.planning.model import Machine, Plan
 from imprint.runtime import generations
 from imprint.runtime.check import run_check
@@ -75,11 +76,24 @@ def sources_of(options: SetupOptions) -> Sources:
     return Sources(options.offline, folder.absolute() if folder is not None else None, url)
 
 
-def refusal_of(plan: Plan, options: SetupOptions) -> Remark | None:
-    """Return why nothing is done: there is no build, or a GPU is required and not planned."""
+def refusal_of(inputs: Inputs, options: SetupOptions) -> Remark | None:
+    """Return why nothing is done: no build or not all of its packages exist, or a GPU is required and not planned."""
+    plan = inputs.plan
     if plan.build is None or (options.require_gpu and plan.device is None):
         return Remark(plan.code, plan.reason, plan.hint)
-    return None
+    return free_threaded(inputs.machine)
+
+
+def free_threaded(machine: Machine) -> Remark | None:
+    """Return why nothing can be installed for a free-threaded Python, though ONNX Runtime has wheels for it.
+
+    Source: the package index, 2026-12-01: orjson 3.13.0 has no wheel for cp313t and cp314t, tokenizers 0.23.3 none for
+    cp313t, and neither is ever built here.
+    """
+    if not (machine.python.abi or "").endswith("t"):
+        return None
+    message = f"orjson, which embedding needs, has no wheel for {facts.python(machine)}"
+    return Remark("python-abi-no-wheel", message, "use the standard build of that Python, without the `t`")
 
 
 def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[Remark, ...]:

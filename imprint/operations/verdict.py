@@ -225,7 +225,9 @@ def _problems(  # noqa: PLR0913, PLR0917 - one call site
         yield Problem(code, f"{what} {how}: {found.detail or found.kind}", setup if changes else _doctor(target))
     if runs_on != "none" and (lacks := _lacks(target, found, changed)):
         verb = "is" if len(lacks) == 1 else "are"
-        yield Problem(LACKING, f"{' and '.join(lacks)} {verb} missing", setup)
+        # For a free-threaded Python there is nothing to install.
+        fix = None if _is_free_threaded(target) else setup
+        yield Problem(LACKING, f"{' and '.join(lacks)} {verb} missing", fix)
     missing = model_problem(context)
     if missing is not None:
         yield Problem(missing.specific_code, missing.message, setup)
@@ -251,6 +253,13 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
         return False
 
 
+def _is_free_threaded(target: Target) -> bool:
+    from imprint.runtime import inventory
+
+    packages = inventory.packages_folder(target.prefix)
+    return packages is not None and packages.parent.name.endswith("t")
+
+
 def _together(problems: tuple[Problem, ...]) -> Problem | None:
     """Return the gravest problem with what else is wrong behind it."""
     if not problems:
@@ -261,6 +270,9 @@ def _together(problems: tuple[Problem, ...]) -> Problem | None:
 def _lacks(target: Target, found: Proof | None, changed: tuple[str, ...]) -> tuple[str, ...]:
     if found is not None and not changed:
         return found.lacks
+    if target.managed:
+        # What its manifest lists and is not there counts as damage.
+        return ()
     from imprint.runtime import inventory
 
     return proof.lacking(inventory.inspect(target.prefix).versions)

@@ -18,7 +18,7 @@ from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MA
 
 CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section is not None}
 CASES = Path(__file__).parent / "cases"
-TOLD_ELSEWHERE = {"check-crashed"}
+TOLD_ELSEWHERE = {"check-crashed", "packages-missing"}
 """Codes that a test of their own builds, besides those of the cases."""
 
 

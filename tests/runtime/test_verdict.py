@@ -1,0 +1,307 @@
+"""What is said of a target rests on a check that still holds, or on one made now; and what setup says besides."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from imprint.errors import ImprintError
+from imprint.operations.config import get_key
+from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.operations.plan import PlanOptions, plan
+from imprint.operations.prune import prune
+from imprint.operations.status import status
+from imprint.planning.model import Device, Plan
+from imprint.planning.model import Python as Interpreter
+from imprint.runtime import deferred
+from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.target import current_target
+from imprint.state import mutex
+from support.place import MACHINE, Place, machine_like_this
+from support.twins import Twins, make_twins, twin_check
+
+CAUSE = "CUDA error 36: API call is not supported in the installed CUDA driver"
+
+
+@pytest.fixture(scope="session")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
+    return make_twins(tmp_path_factory.mktemp("twins"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, twins: Twins) -> Place:
+    return Place(tmp_path / "home", twins)
+
+
+def failing(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
+    """Stand for a GPU whose check fails with a cause."""
+    if device is None:
+        return twin_check(python, None, environ)
+    return CheckResult("failed", "provider-failed", CUDA, device, CAUSE)
+
+
+class Counted:
+    """A check that says what it is told to, and how often it was asked."""
+
+    def __init__(self, outcome: str = "ok", kind: str | None = None) -> None:
+        self.asked = 0
+        self.answer = CheckResult(outcome, kind, CPU, None, None if outcome == "ok" else "libstdc++.so.6: cannot open")
+
+    def __call__(self, _python: Path, _device: Device | None, _environ: Mapping[str, str]) -> CheckResult:
+        """Answer."""
+        self.asked += 1
+        return self.answer
+
+
+def on_the_cpu(place: Place, **environ: str) -> Place:
+    context = place.context
+    place.context = replace(context, environ={**context.environ, **environ}, flags={"model.device": "cpu"})
+    return place
+
+
+# --- a proof, and what ends it ---------------------------------------------------------------------------------------
+
+
+def test_while_nothing_has_changed_nothing_is_started(place: Place) -> None:
+    place.setup()
+    place.checks.clear()
+    place.setup()
+    assert place.checks == []
+    prove = Counted("failed")
+    told = status(on_the_cpu(place).context, prove=prove)
+    assert prove.asked == 0
+    assert told.ok
+    assert told.data["proof"]["changed"] == []
+    assert plan(place.context, PlanOptions(check=True), prove=prove).ok
+    assert prove.asked == 0
+
+
+def touched(place: Place) -> None:
+    file = next(place.prefix.glob("lib/python3*/site-packages/onnxruntime/part3.py"))
+    content = file.read_bytes()
+    file.unlink()
+    file.write_bytes(content)
+
+
+def another_start_file(place: Place) -> None:
+    next(place.prefix.glob("lib/python3*/site-packages")).joinpath("late.pth").write_text("import sys\n")
+
+
+def another_python(place: Place) -> None:
+    config = place.prefix / "pyvenv.cfg"
+    config.write_text(config.read_text("utf-8").replace("version_info = 3", "version_info = 4"), "utf-8")
+
+
+def another_loader_path(place: Place) -> None:
+    on_the_cpu(place, LD_LIBRARY_PATH="/somewhere/else")
+
+
+@pytest.mark.parametrize("change", [touched, another_start_file, another_python, another_loader_path])
+def test_what_has_changed_since_is_proved_again(place: Place, change: Callable[[Place], None]) -> None:
+    """The same files written anew, something that Python runs at its start, another Python, another loader path."""
+    place.setup()
+    on_the_cpu(place)
+    change(place)
+    good, bad = Counted(), Counted("failed", "import-failed")
+    assert status(place.context, prove=good).data["runs_on"] == "cpu"
+    told = status(place.context, prove=bad)
+    assert (good.asked, bad.asked) == (1, 1)
+    assert (told.ok, told.data["runs_on"], told.data["embeds"]) == (False, "none", False)
+    assert "ONNX Runtime 1.31.1 does not load: libstdc++.so.6: cannot open" in told.data["line"]
+    found = plan(place.context, PlanOptions(check=True), prove=bad)
+    assert (found.ok, found.data["pending"]) == (False, False)
+    place.checks.clear()
+    place.setup()
+    assert len(place.checks) == 1, "setup proves it again, and records that"
+    place.setup()
+    assert len(place.checks) == 1
+
+
+def test_a_check_that_could_not_be_made_proves_nothing(place: Place) -> None:
+    place.setup()
+    on_the_cpu(place)
+    touched(place)
+    told = status(place.context, prove=Counted("inconclusive", "timeout"))
+    assert "the files have changed since, run `imprint check`" in told.data["line"]
+    assert told.data["proof"]["changed"] == ["files"]
+
+
+def test_a_gpu_that_was_proved_on_other_files_is_said_to_be(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.setup("gpu")
+    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
+    context = replace(place.context, flags={"model.device": "gpu"})
+    assert status(context, prove=Counted()).data["line"].startswith("embeddings run on NVIDIA L4 (ONNX Runtime")
+    touched(place)
+    line = status(context, prove=Counted()).data["line"]
+    assert "by the check of" in line
+    assert "the files have changed since, run `imprint check`" in line
+
+
+def test_a_model_that_was_moved_away_is_missed_by_all(place: Place) -> None:
+    place.setup()
+    on_the_cpu(place)
+    shutil.rmtree(place.home.models)
+    told = status(place.context)
+    assert (told.ok, told.data["problem"]["code"]) == (False, "model-missing")
+    assert told.data["line"].startswith("embeddings do not run although ONNX Runtime 1.31.1 works: the model")
+    assert plan(place.context, PlanOptions(check=True)).data["pending"] is True
+    assert place.setup().data["status"]["embeds"] is True
+
+
+# --- a check that failed ---------------------------------------------------------------------------------------------
+
+
+def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.check = failing
+    result = place.setup("gpu")
+    assert result.data["check"]["outcome"] == "failed"
+    assert result.data["status"]["runs_on"] == "cpu"
+    assert CAUSE in result.data["plan"]["reason"]
+    (warning,) = result.warnings
+    assert CAUSE in warning.message
+    assert "which downloads nothing" in (warning.hint or "")
+    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.operations.doctor_facts.survey", lambda *_, **__: MACHINE)
+    context = replace(place.context, flags={"model.device": "gpu"})
+    told = status(context)
+    assert CAUSE in told.data["line"]
+    assert "--retry-gpu`, which downloads nothing: the packages are kept" in told.data["hint"]
+    assert CAUSE in plan(context, PlanOptions()).data["reason"]
+    seen = diagnose(context, DoctorOptions(ids=("runtime:embedding-device",))).data["findings"][0]["seen"]
+    assert CAUSE in seen
+    assert cached(place, "libcublas")
+    assert deferred.read(place.home).kept
+    place.check = twin_check
+    place.setup("gpu", retry_gpu=True)
+    assert not deferred.read(place.home).kept
+
+
+@pytest.mark.parametrize("free", ["a CPU setup", "prune"])
+def test_what_is_kept_for_another_try_goes_when_nobody_wants_one(place: Place, free: str) -> None:
+    place.check = failing
+    place.setup("gpu")
+    place.setup("gpu")
+    assert cached(place, "libcublas")
+    if free == "prune":
+        prune(place.context)
+    else:
+        place.setup("cpu")
+    assert not cached(place, "libcublas")
+    assert not os.path.lexists(deferred.path_of(place.home))
+
+
+def test_where_the_disk_is_full_nothing_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("imprint.operations.retrying.KEEP_FREE", 1 << 60)
+    place.check = failing
+    (warning,) = place.setup("gpu").warnings
+    assert "which downloads 1.2 GB again" in (warning.hint or "")
+    assert not cached(place, "libcublas")
+
+
+def cached(place: Place, name: str) -> bool:
+    """Return whether the cache holds a file with `name` in its name."""
+    return any(name in path.name for path in place.home.cache.rglob("*"))
+
+
+# --- what setup asks and says ----------------------------------------------------------------------------------------
+
+
+def test_the_question_is_asked_while_nobody_has_to_wait(place: Place) -> None:
+    asked: list[Plan] = []
+
+    def confirm(planned: Plan) -> bool:
+        with mutex.hold(place.home, 0):
+            asked.append(planned)
+        return True
+
+    place.setup("gpu", confirm=confirm)
+    (planned,) = asked
+    assert place.runs().startswith("onnxruntime-gpu")
+    assert len({(event.event, event.step, event.message) for event in place.events}) == len(place.events)
+    assert planned.download_bytes is not None
+    assert place.setup("gpu", confirm=confirm).ok
+    assert len(asked) == 1
+
+
+def test_a_larger_download_than_was_agreed_to_is_asked_about_again(place: Place) -> None:
+    """While the question waited, somebody else changed what has to be done."""
+    asked: list[Plan] = []
+
+    def confirm(planned: Plan) -> bool:
+        asked.append(planned)
+        if len(asked) == 1:
+            shutil.rmtree(place.home.models, ignore_errors=True)
+            return True
+        return False
+
+    place.setup()
+    with pytest.raises(ImprintError) as caught:
+        place.setup("gpu", confirm=confirm)
+    assert caught.value.specific_code == "declined"
+    assert [planned.build for planned in asked] == ["cuda13", "cuda13"]
+    assert current_target(place.home) is not None
+
+
+def test_one_sum_is_named_before_and_after(place: Place) -> None:
+    dry = place.setup("gpu", dry_run=True).data["download"]
+    assert dry["total"] == dry["build"] + dry["packages"] + dry["model"]
+    assert dry["model"] > 20_000_000
+    asked: list[int | None] = []
+    place.setup("gpu", confirm=lambda planned: not asked.append(planned.download_bytes))
+    assert asked == [dry["total"]]
+    amounts = [event for event in place.events if event.step == "download" and event.total is not None]
+    assert all((event.done or 0) <= event.total for event in amounts if event.total is not None)
+    assert place.setup("gpu", dry_run=True).data["download"] is None
+
+
+def test_a_free_threaded_python_is_refused_before_anything_begins(place: Place) -> None:
+    place.machine = replace(machine_like_this(), python=Interpreter("3.13.2", "cp313t"))
+    result = place.setup("gpu")
+    (error,) = result.errors
+    assert (error.code, "orjson" in error.message) == ("python-abi-no-wheel", True)
+    assert "free-threaded" in error.message
+    assert result.data["plan"]["build"] is not None, "ONNX Runtime itself has wheels"
+    assert not place.home.runtimes.exists()
+
+
+def test_plan_check_fails_where_nothing_can_be_installed(place: Place, tmp_path: Path) -> None:
+    document = tmp_path / "machine.json"
+    document.write_text('{"platform": {"os": "linux", "arch": "i686"}, "python": {"version": "3.12.1"}}')
+    assert plan(place.context, PlanOptions(machine=str(document))).ok
+    assert not plan(place.context, PlanOptions(machine=str(document), check=True)).ok
+
+
+def test_a_deferred_check_is_said_whatever_is_configured(place: Place) -> None:
+    """Provisioned for a machine with a GPU by an option, and the configuration still says cpu."""
+    place.check = Counted()
+    place.setup("auto", machine=machine_like_this())
+    line = status(on_the_cpu(place).context, prove=Counted()).data["line"]
+    assert "the check was deferred, run `imprint check`" in line
+    assert "`imprint setup` would install cpu" in line
+
+
+# --- the default -----------------------------------------------------------------------------------------------------
+
+
+def test_the_default_is_said_only_where_it_is_one(place: Place) -> None:
+    place.setup()
+    assert "model.device auto" in status(place.context).data["hint"]
+    assert status(on_the_cpu(place).context).data["hint"] is None
+
+
+def test_the_batch_that_is_used_is_shown(place: Place) -> None:
+    def shown(device: str) -> tuple[object, object, object]:
+        (key,) = get_key(replace(place.context, flags={"model.device": device}), "model.batch_tokens").data["keys"]
+        return key["value"], key["default"], key["origin"]
+
+    assert shown("gpu") == (256, 256, "default"), "no GPU build is set up"
+    place.setup("gpu")
+    assert shown("gpu") == (16384, 16384, "default")
+    assert shown("cpu") == (256, 256, "default")
