@@ -45,8 +45,10 @@ _SIGNS = (
 
 _ORIGINAL = re.compile(r"^(?:Original error was|Caused by|cause): (?P<why>.+)$")
 _RAISED = re.compile(
-    r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Warning|Fail|Failure)\b(?::.*)?$"
+    r"^(?:[A-Za-z_][\w.]*\.)?(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure)|(?:EP)?Fail"
+    r"|InvalidArgument|InvalidGraph|InvalidProtobuf|NoSuchFile|NoModel|NotFound|NotImplemented)\b(?::.*)?$"
 )
+"""An exception's line; the second half are ONNX Runtime's own names (1.31)."""
 _ADVICE = re.compile(
     r"^(?:hint|help|note|warning|tip)s?:|^(?:IMPORTANT|NOTE|WARNING)\b|^https?://\S+$|^[*•-] |^\^|^~|^File \"|"
     r"^Traceback|^During handling of|^The above exception|^Please |^[Tt]ry |^usage:|^If you |^We have |"

@@ -32,6 +32,8 @@ class Outside(Record):
 
 _OLD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found")
 _MISSING = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file")
+_BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")
+"""In the name of a library that a wheel brings in a folder of its own, as auditwheel names it."""
 _MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
 _NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
 _STACK = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack")
@@ -116,7 +118,8 @@ def _missing_library(text: str, _environ: Mapping[str, str]) -> Outside | None:
         return None
     library = found["library"]
     # What a package brings is another check's: installing does help there.
-    if supplier_of(library) is not None or supplier_of(library, "12.0") is not None or "onnxruntime" in library:
+    brought = "onnxruntime" in library or _BUNDLED.search(library) is not None
+    if brought or supplier_of(library) is not None or supplier_of(library, "12.0") is not None:
         return None
     packages = catalogue().system_packages.get(library, {})
     words = {f"{system}_package": package for system, package in packages.items()}

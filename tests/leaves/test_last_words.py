@@ -69,6 +69,10 @@ PROTOBUF = (
     "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Load model from model.onnx failed:Protobuf parsing "
     "failed."
 )
+DIMENSIONS = (
+    "InvalidArgument: [ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got invalid dimensions for input: x for the "
+    "following indices\n index: 0 Got: 3 Expected: 4\n Please fix either the inputs/outputs or the model."
+)
 STACK = (
     "ImportError: /v/lib/onnxruntime/capi/onnxruntime_pybind11_state.so: cannot enable executable stack as shared "
     "object requires: Invalid argument"
@@ -120,6 +124,10 @@ RuntimeError: onnxruntime needs it
         (
             "ImportError: /usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by /v/x.so)",
             "version `GLIBCXX_3.4.29' not found",
+        ),
+        (
+            DIMENSIONS,
+            "InvalidArgument: Got invalid dimensions for input: x for the following indices",
         ),
         ("Illegal instruction (core dumped)\n", "Illegal instruction (core dumped)"),
         ("warning: something\nerror: the reason\nhint: try that\n", "error: the reason"),

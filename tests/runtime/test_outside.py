@@ -60,6 +60,7 @@ def test_a_cause_outside_is_recognised(text: str, environ: dict[str, str], code:
         "libcudnn.so.9: cannot open shared object file: No such file or directory",
         "libcuda.so.1: cannot open shared object file: No such file or directory",
         "libonnxruntime.so.1.31.1: cannot open shared object file: No such file or directory",
+        "libscipy_openblas64_-32a4b2a6.so: cannot open shared object file: No such file or directory",
         "No module named 'numpy'",
         "No module named 'onnxruntime'",
         "/v/lib/onnxruntime.so: file too short",
