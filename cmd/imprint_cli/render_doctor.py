@@ -28,14 +28,14 @@ def render_findings(data: Data, *, everything: bool = False) -> str:
     for finding in rest:
         if finding["code"] not in _OFFERS and (everything or finding["id"] == _SUM):
             lines.append(_line(finding, _WORDS[finding["status"]]))
-            if finding["code"] == "ok-cpu" and finding["fix"] and not _offered(rest):
+            if finding["code"] == "ok-cpu" and finding["fix"] and not _gpu_waits(rest):
                 lines.append(f"        {finding['fix']}")
     lines += [f"embeddings run on: {data['runs_on']}", _counted(data["counts"], hidden=not everything and bool(rest))]
     return "\n".join(lines)
 
 
-def _offered(findings: Sequence[Data]) -> bool:
-    return any(finding["code"] in _OFFERS for finding in findings)
+def _gpu_waits(findings: Sequence[Data]) -> bool:
+    return any(finding["code"] == "gpu-waits" for finding in findings)
 
 
 def rendering(*, everything: bool) -> Callable[[Data], str]:
@@ -56,7 +56,7 @@ def _in_full(finding: Data, word: str) -> list[str]:
     if finding["status"] in _RANK:
         lines.append(f"        embeddings run on: {finding['runs_on']}")
     if finding["fix"]:
-        lines.append(f"        {'fix' if finding['status'] in _RANK else 'to change it'}: {finding['fix']}")
+        lines.append(f"        {'fix: ' if finding['status'] in _RANK else ''}{finding['fix']}")
     return lines
 
 

@@ -21,6 +21,9 @@ def outside_error(error: BaseException) -> ImprintError | None:
     """Return what an exception that nobody expected amounts to, where the surroundings are its cause; else None."""
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
         return error_of("process-limit", f"the system refuses another process or thread: {error.strerror}")
+    if isinstance(error, PermissionError) and error.filename is not None and not isinstance(error.filename, int):
+        folder = blocked_by(os.fsdecode(error.filename))
+        return denied_error(os.fsdecode(error.filename), folder) if folder is not None else None
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return error_of("process-limit", "the system refuses another thread")
     if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in catalogue().headers:
@@ -33,8 +36,7 @@ def blocked_error(path: str) -> ImprintError | None:
     """Return the error of an interpreter that this user cannot reach or run, None where nothing of that is seen."""
     folder = blocked_by(path)
     if folder is not None:
-        message = f"`{path}` cannot be reached: this user may not enter `{folder}`"
-        return error_of("interpreter-denied", message, folder=quoted(folder), owner=_owner(folder))
+        return denied_error(path, folder)
     if hasattr(os, "statvfs") and os.path.exists(path):  # noqa: PTH110 - as everything here
         try:
             flags = os.statvfs(os.path.realpath(path)).f_flag
@@ -43,6 +45,12 @@ def blocked_error(path: str) -> ImprintError | None:
         if flags & os.ST_NOEXEC:
             return error_of("noexec-disk", f"`{path}` lies on a disk that is mounted noexec", "named")
     return None
+
+
+def denied_error(path: str, folder: str) -> ImprintError:
+    """Return the error of a path behind a folder that this user may not enter."""
+    message = f"`{path}` cannot be reached: this user may not enter `{folder}`"
+    return error_of("folder-denied", message, folder=quoted(folder), owner=_owner(folder))
 
 
 def blocked_by(path: str) -> str | None:

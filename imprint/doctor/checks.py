@@ -56,7 +56,11 @@ CHECKS: tuple[Check, ...] = (
         "environment variables that begin with IMPRINT_ and mean nothing",
         checks_place.environment_names,
     ),
-    Check("system:proc", "whether the system shows what is read from it", checks_outside.system),
+    Check(
+        "system:access",
+        "whether the system shows what is read from it, and lets Imprint start what it needs",
+        checks_outside.system,
+    ),
     Check("target:interpreter", "the Python that ONNX Runtime is installed for", checks_target.interpreter),
     Check("target:integrity", "every installed file against its package's RECORD", checks_target.integrity),
     Check("target:leftovers", "what a killed pip left among the packages", checks_target.leftovers),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from imprint.doctor.facts import Facts, OwnImport
-from imprint.doctor.findings import OK, WARNING, Finding
+from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, skipped
 from imprint.runtime.check_causes import plain
 from imprint.runtime.outside import outside_cause
@@ -14,7 +14,10 @@ _SHOWN = 60
 
 def system(facts: Facts) -> list[Finding]:
     """Judge whether the system shows what is read from it."""
-    check = "system:proc"
+    check = "system:access"
+    limit = next((error for error in facts.failures.values() if error.specific_code == "process-limit"), None)
+    if limit is not None:
+        return [finding(facts, check, "process-limit", ERROR, limit.message, told=limit.hint)]
     if not facts.proc:
         return [finding(facts, check, "no-proc", WARNING, "/proc is not mounted here")]
     return [finding(facts, check, "ok", OK, "the system shows its processor, its limits and its devices")]
@@ -41,11 +44,13 @@ def own_import(facts: Facts) -> list[Finding]:
 
 
 def _traits(facts: Facts, found: OwnImport) -> list[str]:
-    return ["python-path"] if facts.environ.get("PYTHONPATH") and not found.files else []
+    # What prints is a file that every start loads; what hides a package is most often the path.
+    path = facts.environ.get("PYTHONPATH") and (found.error is not None or not found.files)
+    return ["python-path"] if path else []
 
 
 def _by(facts: Facts, found: OwnImport) -> str:
-    if found.files:
-        return f" (`{'`, `'.join(found.files)}` {'is' if len(found.files) == 1 else 'are'} loaded at every start)"
+    told = [f"`{file}` is loaded at every start" for file in found.files]
     path = facts.environ.get("PYTHONPATH")
-    return f" (PYTHONPATH is `{path}`)" if path else ""
+    told += [f"PYTHONPATH is `{path}`"] if path else []
+    return f" ({'; '.join(told)})" if told else ""

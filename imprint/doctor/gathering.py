@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.access import owner_of
-from imprint.causes.errors import blocked_error
+from imprint.causes.errors import blocked_error, outside_error
 from imprint.doctor.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
 from imprint.errors import ImprintError
 from imprint.paths import Home
@@ -52,22 +52,30 @@ class Gathering:
             except ImprintError as error:
                 self.failures[name] = error
             except Exception as error:
-                self.failures[name] = ImprintError(f"{type(error).__name__}: {error}", code="bug")
+                unknown = ImprintError(f"{type(error).__name__}: {error}", code="bug")
+                self.failures[name] = outside_error(error) or unknown
 
         threads = [
             threading.Thread(target=ask, args=(name, source), name=name, daemon=True)
             for name, source in sources.items()
         ]
-        for thread in threads:
-            thread.start()
+        started = [thread for thread in threads if self._started(thread)]
         end = time.monotonic() + seconds
-        for thread in threads:
+        for thread in started:
             # One limit for all of them: sources that hang do so together.
             thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive():
                 late = ImprintError(f"it did not end within {seconds:.0f} seconds", code="timed-out")
                 self.failures.setdefault(thread.name, late)
         return {name: given.get(name) if name not in self.failures else None for name in sources}
+
+    def _started(self, thread: threading.Thread) -> bool:
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self.failures[thread.name] = outside_error(error) or ImprintError(str(error), code="bug")
+            return False
+        return True
 
 
 def environment_target(path: Path) -> Target:

@@ -93,7 +93,10 @@ def gather(
     inputs: Inputs | None = planned["plan"]
     third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
     kept = gathered.together(
-        QUICK_SECONDS, receipt=lambda: known.receipt(damages), interrupted=lambda: known.interrupted(damages)
+        QUICK_SECONDS,
+        receipt=lambda: known.receipt(damages),
+        interrupted=lambda: known.interrupted(damages),
+        kinds=lambda: _kinds(target),
     )
     loaded, settled = third["loaded"], first["config"]
     setting = settled.get("model.device") if settled is not None else None
@@ -110,7 +113,7 @@ def gather(
         device_set=setting is not None and setting.origin != "default",
         declared_gb=_number(context.environ.get(envvars.VRAM_GB)),
         venv=str(target.prefix if target is not None else venv) if venv is not None else None,
-        kinds=gathering.kinds(target.prefix) if target is not None and venv is not None else (),
+        kinds=kept["kinds"] or (),
         around=here(context.environ, traits=["foreign-home"] if gathering.is_foreign(first["blocked"]) else []),
         uv=first["uv"] or "uv",
         ours=venv is None or kept["receipt"] is not None,
@@ -162,6 +165,10 @@ def _refusal(context: Context, venv: Path | None) -> ImprintError | None:
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
     return None
+
+
+def _kinds(target: Target | None) -> tuple[str, ...]:
+    return gathering.kinds(target.prefix) if target is not None and not target.managed else ()
 
 
 def _uv(context: Context) -> str:

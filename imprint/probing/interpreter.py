@@ -25,7 +25,7 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
     """Return what the interpreter `python` (None: the one running this) says about itself.
 
     Raises ImprintError, code `interpreter-gone` when nothing is there (a dangling link included) and
-    `interpreter-denied`, `noexec-disk` and `process-limit` when its surroundings keep it from starting, and
+    `folder-denied`, `noexec-disk` and `process-limit` when its surroundings keep it from starting, and
     `interpreter-unusable` when it does not start, does not answer in time, or is no Python of 3.8 or newer.
     """
     if python is None:

@@ -198,7 +198,7 @@ def _refusal(home: Home, prefix: Path) -> ImprintError | None:
         from imprint.causes.errors import blocked_error
 
         why, hint = access.explain(error, python, home.root)
-        denied = ImprintError(f"cannot start `{python}`: {why}", hint=hint, code="interpreter-denied")
+        denied = ImprintError(f"cannot start `{python}`: {why}", hint=hint, code="folder-denied")
         return blocked_error(str(python)) or denied
     return None
 

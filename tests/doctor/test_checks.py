@@ -34,7 +34,7 @@ State = tuple[str, dict[str, object], list[tuple[str, str]]]
 
 BLOCKED: list[State] = [
     ("target:interpreter", {"interpreter": Interpreter("/v/bin/python", present=True, code=code)}, [(code, "error")])
-    for code in ("interpreter-denied", "noexec-disk", "process-limit")
+    for code in ("folder-denied", "noexec-disk", "process-limit")
 ]
 OUTSIDE: list[State] = [
     ("runtime:loads", {"loaded": Loaded(error=error, has_session=False)}, [(code, "error")])
@@ -66,8 +66,8 @@ STATES: list[State] = [
     ("target:interpreter", {"refused": ImprintError("x", code="unsafe-home")}, [("unsafe-home", "error")]),
     (
         "target:interpreter",
-        {"refused": ImprintError("x", code="interpreter-denied")},
-        [("interpreter-denied", "error")],
+        {"refused": ImprintError("x", code="folder-denied")},
+        [("folder-denied", "error")],
     ),
     ("state:files", {"failures": {"target": StateNewerError("newer")}}, [("state-newer", "error")]),
     ("state:files", {"failures": {"verdicts": StateError("no")}}, [("state-unreadable", "error")]),
@@ -79,7 +79,12 @@ STATES: list[State] = [
         [("environment-invalid", "error")],
     ),
     ("environment:names", {"unknown_variables": (("IMPRINT_X", None),)}, [("unknown-variable", "warning")]),
-    ("system:proc", {"proc": False}, [("no-proc", "warning")]),
+    ("system:access", {"proc": False}, [("no-proc", "warning")]),
+    (
+        "system:access",
+        {"failures": {"nodes": ImprintError("no threads", code="process-limit")}},
+        [("process-limit", "error")],
+    ),
     ("environment:python", {"own_import": None}, [("skipped", "skipped")]),
     ("environment:python", {"own_import": OwnImport(printed="hello\n")}, [("python-path-interferes", "warning")]),
     ("environment:python", {"own_import": OwnImport(files=("/v/sitecustomize.py",))}, [("ok", "ok")]),
@@ -91,6 +96,8 @@ STATES: list[State] = [
     ),
     ("gpu:waiting", {"waiting": GPU_PLAN}, [("gpu-waits", "ok")]),
     ("gpu:waiting", {"waiting": CPU_PLAN}, [("ok", "ok")]),
+    ("target:embedding", {"runtimes": None}, [("skipped", "skipped")]),
+    ("target:embedding", {"venv": "/v"}, [("packages-missing", "ok")]),
     ("target:leftovers", {"runtimes": None}, [("skipped", "skipped")]),
     (
         "target:leftovers",
@@ -108,9 +115,9 @@ STATES: list[State] = [
         {
             "provisioned": None,
             "interpreter": None,
-            "failures": {"target": ImprintError("x", code="interpreter-denied")},
+            "failures": {"target": ImprintError("x", code="folder-denied")},
         },
-        [("interpreter-denied", "error")],
+        [("folder-denied", "error")],
     ),
     ("runtime:loads", {"loaded": Loaded(cpu_error="Error: can't start new thread")}, [("process-limit", "error")]),
     (

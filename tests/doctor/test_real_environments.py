@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -207,3 +208,95 @@ def test_a_disk_that_filled_up(real: Real) -> None:
     found = told(json.loads(ended.stdout))
     assert "install-incomplete" in found
     assert "free at least" in found["install-incomplete"]["fix"]
+
+
+def test_a_variable_that_puts_a_wrong_library_first(real: Real, tmp_path: Path) -> None:
+    """Installing again changes nothing: the variable and its folder are named, and without it all is well."""
+    prefix = real.make("loader", "onnxruntime==1.31.1")
+    (tmp_path / "libstdc++.so.6").write_text("not a library", encoding="utf-8")
+    found = told(real.look(prefix, LD_LIBRARY_PATH=str(tmp_path)))
+    assert set(found) == {"loader-path-interferes"}
+    assert str(tmp_path) in found["loader-path-interferes"]["seen"]
+    assert "`unset LD_LIBRARY_PATH`" in found["loader-path-interferes"]["fix"]
+    assert "--repair" not in found["loader-path-interferes"]["fix"]
+    assert told(real.look(prefix)) == {}
+
+
+def test_a_customization_that_prints_and_a_path_that_hides(real: Real, tmp_path: Path) -> None:
+    """Imprint's own processes work; what the owner's programs meet is told, with the file or the variable."""
+    prefix = real.make("customized", "onnxruntime==1.31.1")
+    site = packages(prefix) / "sitecustomize.py"
+    site.write_text("print('hello')\n", encoding="utf-8")
+    found = told(real.look(prefix))
+    assert set(found) == {"python-path-interferes"}
+    assert str(site) in found["python-path-interferes"]["seen"]
+    site.write_text("x = 1\n", encoding="utf-8")
+    assert told(real.look(prefix)) == {}
+    (tmp_path / "onnxruntime").mkdir()
+    (tmp_path / "onnxruntime" / "__init__.py").write_text("raise ImportError('another Python')\n", encoding="utf-8")
+    seen = real.look(prefix, PYTHONPATH=str(tmp_path))
+    found = told(seen)
+    assert set(found) == {"python-path-interferes"}
+    assert "another Python" in found["python-path-interferes"]["seen"]
+    assert str(tmp_path) in found["python-path-interferes"]["seen"]
+    assert "`PYTHONPATH`" in found["python-path-interferes"]["fix"]
+    assert seen["runs_on"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("mount", "code"),
+    [("mount -t tmpfs -o noexec,size=300m none '{place}'", "noexec-disk"), ("umount -l /proc", "no-proc")],
+)
+def test_what_the_system_withholds(real: Real, mount: str, code: str) -> None:
+    if subprocess.run([*IN_NAMESPACE, "true"], capture_output=True, check=False).returncode or os.geteuid():
+        pytest.skip("no mount namespace here")
+    prefix, place = real.make("withheld", "onnxruntime==1.31.1"), real.root / "place"
+    place.mkdir(exist_ok=True)
+    there = place / "env"
+    copy = f"cp -a '{prefix}' '{there}'" if "{place}" in mount else f"ln -sfn '{prefix}' '{there}'"
+    script = f'{mount.format(place=place)} && {copy} && exec "$@"'
+    argv = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", LOOK, str(real.home.root), str(there)]
+    ended = subprocess.run(
+        argv, env={**real.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    found = told(json.loads(ended.stdout))
+    assert set(found) == {code}
+    assert "--repair" not in found[code]["fix"]
+
+
+def test_a_user_who_may_not_enter_or_start_anything(real: Real) -> None:
+    """Neither is a bug of ours, and neither is mended by a repair."""
+    if os.geteuid():
+        pytest.skip("only root can become another user")
+    prefix = real.make("denied", "onnxruntime==1.31.1")
+    for limit, code in ((None, "folder-denied"), (0, "process-limit")):
+        locked = real.root / "locked"
+        shutil.rmtree(locked, ignore_errors=True)
+        locked.mkdir(mode=0o700)
+        (locked / "env").symlink_to(prefix)
+        found = as_nobody(real.home, locked / "env", limit)
+        assert code in found, found
+        assert all("--repair" not in (one["fix"] or "") for one in found.values())
+
+
+def as_nobody(home: Home, prefix: Path, limit: int | None) -> dict[str, dict[str, Any]]:
+    """Return what doctor finds in a fork that is another user, who may start `limit` more processes."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if limit is not None:
+                resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            data = diagnose(Context(home, {"PATH": "/usr/bin"}), DoctorOptions(venv=prefix)).data
+            os.write(writer, json.dumps(told(data), default=vars).encode()[:60_000])
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answers:
+        text = answers.read()
+    os.waitpid(pid, 0)
+    found: dict[str, dict[str, Any]] = json.loads(text)
+    return found

@@ -75,6 +75,8 @@ class InferenceSession:
         return self.got
 
     def run(self, _, operands):
+        if play.get("cpu_error") and self.got[0] == "CPUExecutionProvider":
+            raise RuntimeError(play["cpu_error"])
         if play.get("run_error") and self.got[0] == "CUDAExecutionProvider":
             raise RuntimeError(play["run_error"])
         return [operands["x"]]
