@@ -42,7 +42,7 @@ def main() -> int:
     except Failure as failure:
         told_failure = failure
     except ImprintError as error:
-        told_failure = Failure(error.specific_code, 1, error.message, error.hint)
+        told_failure = Failure.of(error)
     except KeyboardInterrupt:
         told_failure = Failure("interrupted", 130, "interrupted; nothing was changed")
     except OSError as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from imprint import ownership, touch
 from imprint.addresses import addresses_in
+from imprint.causes.errors import blocked_error, error_of
 from imprint.paths import Home
 from imprint_launch.failure import Failure, classify, no_space, not_writable
 from imprint_launch.progress import Progress
@@ -95,10 +96,16 @@ class Builder:
             )  # fmt: skip
         for module in ("_ssl", "zlib"):
             if is_missing(module):
-                raise Failure(
-                    "python-incomplete", 1, f"Python {version} at {sys.executable} lacks its own module `{module}`",
-                    "it can fetch nothing; put a complete Python 3.11 or newer, or uv, first on PATH",
-                )  # fmt: skip
+                message = (
+                    f"Python {version} at {sys.executable} lacks its own module `{module}`, so it can fetch nothing"
+                )
+                raise error_of("python-module-missing", message, headers="the development")
+        if os.pathsep in str(self.stage):
+            message = f"Python's venv cannot work in a folder whose name contains `{os.pathsep}`: {self.stage.parent}"
+            raise Failure(
+                "usage", 2, message,
+                "set IMPRINT_HOME to another folder, or put uv on PATH",
+            )  # fmt: skip
         self.run("python -m venv", sys.executable, "-I", "-m", "venv", self.stage)
         self.run(
             "python -m pip install",
@@ -170,19 +177,10 @@ def _build_beside(home: Path, lock: Path, into: Path, words: Sequence[str], prog
 
 
 def _require_reachable(into: Path) -> None:
-    """Raise Failure where the environment is there and only this user cannot start its interpreter."""
+    """Raise ImprintError where the environment is there and only this user cannot start its interpreter."""
     python = interpreter_of(into)
-    try:
-        python.stat()
-    except PermissionError as error:
-        real = os.path.realpath(python)
-        raise Failure(
-            "python-unreachable", 1, f"this user may not reach {real}, the Python of the tool environment {into}",
-            "let it be read by everybody (a Python below a private home folder cannot be shared), "
-            "or set IMPRINT_HOME to a folder of your own",
-        ) from error  # fmt: skip
-    except OSError:
-        return  # none there, or a damaged one: it is built anew
+    if os.path.lexists(python) and (error := blocked_error(str(python))) is not None:
+        raise error
 
 
 @contextlib.contextmanager

@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import sys
 
+from imprint.causes.errors import error_of, outside_error
 from imprint_launch.failure import Failure, report
 
 
 def tell_damage(error: Exception) -> int:
     """Say what is wrong with the tool environment and what helps, and return the exit code."""
-    report(_failure(error, sys.prefix, os.path.realpath(sys.executable)), sys.argv[1:])
+    report(_failure(error, sys.prefix), sys.argv[1:])
     return 1
 
 
-def _failure(error: Exception, prefix: str, python: str) -> Failure:
-    missing = (error.name or "") if isinstance(error, ImportError) else ""
-    if missing.partition(".")[0] in sys.stdlib_module_names:
-        return Failure(
-            "python-incomplete", 1, f"the Python at {python} lacks its own module `{missing}`",
-            f"install a complete Python, delete the folder {prefix}, and run this again",
-        )  # fmt: skip
-    if "failed to map segment" in str(error) or "Operation not permitted" in str(error) or is_noexec(prefix):
+def _failure(error: Exception, prefix: str) -> Failure:
+    if (outside := outside_error(error)) is not None:
+        return Failure.of(outside)
+    if "failed to map segment" in str(error) or is_noexec(prefix):
         return noexec(prefix)
     if isinstance(error, PermissionError):
         return Failure(
@@ -42,7 +39,4 @@ def is_noexec(place: str | os.PathLike[str]) -> bool:
 
 def noexec(place: str | os.PathLike[str]) -> Failure:
     """Return the failure of a folder on a file system that runs no programs."""
-    return Failure(
-        "home-noexec", 1, f"the disk of {place} is mounted `noexec`: no program and no library there can be run",
-        "set IMPRINT_HOME to a folder on another disk, or mount that one without `noexec`",
-    )  # fmt: skip
+    return Failure.of(error_of("noexec-disk", f"the disk of {place} is mounted `noexec`", "managed"))

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from imprint.addresses import hosts_only
+from imprint.causes.errors import error_of
+from imprint.errors import ImprintError
 from imprint.printable import printable_line
 from imprint_launch.words import command_of
 
@@ -23,6 +25,11 @@ class Failure(Exception):  # noqa: N818 - it is the answer, not only an error
         self.exit_code = exit_code
         self.message = message
         self.hint = hint
+
+    @classmethod
+    def of(cls, error: ImprintError) -> Failure:
+        """Return the failure that an error of the library amounts to."""
+        return cls(error.specific_code, 1, error.message, error.hint)
 
 
 _NETWORK = (
@@ -61,7 +68,7 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
             "a mirror or proxy changed the file; try another network",
         )
     if "resource temporarily unavailable" in lower or "can't start new thread" in lower or "cannot fork" in lower:
-        return too_many_processes(f"`{command}` could start no further process or thread")
+        return Failure.of(error_of("process-limit", f"`{command}` could start no further process or thread"))
     if "permission denied" in lower or "read-only file system" in lower:
         return not_writable(where, last)
     if any(word in lower for word in _NETWORK):
@@ -105,14 +112,6 @@ def not_writable(where: Path, why: str) -> Failure:
     )
 
 
-def too_many_processes(what: str) -> Failure:
-    """Return the failure of a limit on processes, threads or memory."""
-    return Failure(
-        "process-limit", 1, what,
-        "raise the limit on processes (`ulimit -u`, a container's pids limit) or on memory, and run this again",
-    )  # fmt: skip
-
-
 def of_system(error: OSError, home: Path) -> Failure:
     """Return the failure that the system's own error amounts to, wherever it came up."""
     why = error.strerror or str(error)
@@ -121,7 +120,7 @@ def of_system(error: OSError, home: Path) -> Failure:
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return not_writable(home, why)
     if error.errno in {errno.EAGAIN, errno.ENOMEM}:
-        return too_many_processes(f"the system refused another process: {why}")
+        return Failure.of(error_of("process-limit", f"the system refuses another process: {why}"))
     named = f" ({error.filename})" if error.filename else ""
     return Failure("failed", 1, f"the tool environment could not be built: {why}{named}")
 

@@ -80,11 +80,6 @@ def check_home(home: Path, environ: Mapping[str, str]) -> None:
             "usage", 2, "no home folder is known for this user",
             "set HOME, or set IMPRINT_HOME to the folder where Imprint may keep its files",
         )  # fmt: skip
-    if os.pathsep in str(home):
-        raise Failure(
-            "usage", 2, f"IMPRINT_HOME contains `{os.pathsep}`, which separates folders in PATH: {home}",
-            "Python environments cannot work in such a folder; set IMPRINT_HOME to another one",
-        )  # fmt: skip
     there = next(folder for folder in (home, *home.parents) if os.path.lexists(folder))
     if is_noexec(there):
         raise noexec(home)

@@ -203,7 +203,18 @@ def test_a_home_of_roots_serves_others_and_a_group_may_share_one() -> None:
         shutil.rmtree(shared)
 
 
-def test_a_colon_in_the_home_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="contains `:`, which separates folders in PATH"):
-        building.install(tmp_path / "a:b", LOCK, tmp_path / "a:b" / "tool" / ENV, [], QUIET)
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("uv", [True, False])
+def test_a_colon_in_the_home_works_or_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: bool
+) -> None:
+    """Uv makes environments in such a folder, Python's venv does not."""
+    home = tmp_path / "a:b"
+    if uv:
+        monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        done = run(home, "config", "path")
+        assert (done.returncode, done.stdout) == (0, f"{home / 'config.toml'}\n"), done.stderr
+        return
+    monkeypatch.setattr(building, "suitable_uv", lambda _environ: None)
+    with pytest.raises(Failure, match="venv cannot work in a folder whose name contains `:`"):
+        building.install(home, LOCK, home / "tool" / ENV, [], QUIET)
+    assert sorted(path.name for path in (home / "tool").iterdir()) == ["building.lock"]
