@@ -273,6 +273,7 @@ def _refuses_its_own(made: Handmade) -> None:
     places = "|".join(map(str, [ROOT, ROOT / "cmd", *packages]))
     argv = [made.prefix / "bin" / "python", "-P", "-B", "-c", launch, places]
     environ = scrubbed(os.environ) | {"IMPRINT_HOME": str(made.home.root), "HOME": str(made.owner)}
+    environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
     for command in ("setup", "prune"):
         before = made.environment()
         more = ["--offline", "--yes"] if command == "setup" else []

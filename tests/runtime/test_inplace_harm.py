@@ -97,6 +97,12 @@ def test_a_row_that_names_no_file_of_its_own_takes_nothing(
     assert ending_of(scratch, wheels, rows(f"{row},,"), operation).how == "done"
 
 
+@pytest.mark.parametrize("row", ["own", "../../../bin", "../../../../neighbour/lib/file.py", "own/data.txt"])
+def test_rows_that_stay_are_said(scratch: Path, wheels: Wheels, row: str) -> None:
+    ended = ending_of(scratch, wheels, rows(f"{row},,"), "cuda13")
+    assert any(row in warning for warning in ended.warnings), ended.warnings
+
+
 @pytest.mark.parametrize("row", mostly_slow(["x/y", "x/file.txt", "above", "x/link/file.txt", "x/y/sub"], "x/file.txt"))
 def test_an_absolute_row_takes_nothing(scratch: Path, wheels: Wheels, row: str) -> None:
     assert ending_of(scratch, wheels, lambda mess: rows(f"{mess.made.scratch / row},,")(mess)).how == "done"
