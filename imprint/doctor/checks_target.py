@@ -201,7 +201,8 @@ def writable(facts: Facts) -> list[Finding]:
     plan = facts.plan
     if plan is None or not (plan.pending or facts.runtimes.damages):
         return [finding(facts, check, "ok", OK, f"{error}; nothing has to be changed there")]
-    seen = f"{error}; planned is {plan.build} {plan.version or ''}".rstrip()
+    wanted = f"{plan.build} {plan.version}" if plan.version else f"{plan.build}"
+    seen = f"{error}, and {wanted} should be installed there"
     return [finding(facts, check, "install-tree-read-only", WARNING, seen)]
 
 

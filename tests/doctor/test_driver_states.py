@@ -72,6 +72,21 @@ def test_a_sick_driver_is_named_and_embeddings_run_on_the_cpu(
     assert found["fix"]
 
 
+def test_a_gpu_that_waits_while_the_cpu_is_the_default(env: Foreign, driver: FakeDriver) -> None:
+    """Doctor looks anyway, so it says which GPU, what to type, and what that would cost; a choice is left alone."""
+    driver.play(*HEALTHY)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("IMPRINT_", "UV_", "CUDA_"))}
+    for chosen, waits in (({}, True), ({"IMPRINT_DEVICE": "cpu"}, False)):
+        context = Context(env.home, {**kept, **driver.environ(), **chosen})
+        seen = diagnose(context, DoctorOptions(venv=env.prefix), host=WithoutHardware(context.environ)).data
+        told = {found["code"]: found for found in seen["findings"]}
+        assert ("gpu-waits" in told) is waits
+        if waits:
+            assert told["gpu-waits"]["status"] == "ok"
+            assert "NVIDIA RTX A4000" in told["gpu-waits"]["seen"]
+            assert "`imprint config set model.device gpu`" in told["gpu-waits"]["fix"]
+
+
 def test_hidden_devices(env: Foreign, driver: FakeDriver) -> None:
     seen = look(env, driver, "init 100", "honour 1", CUDA_VISIBLE_DEVICES="-1")
     assert "gpus-hidden" in codes(seen)

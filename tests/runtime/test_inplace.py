@@ -237,6 +237,26 @@ def test_a_shared_package_out_of_range_is_refused_naming_both_versions(foreign: 
     assert foreign.tree() == before
 
 
+def test_who_keeps_a_shared_package_out_of_range_is_named(foreign: Foreign) -> None:
+    """Another requirer that would take the needed version is not to blame."""
+    foreign.wheels.add("holds-numpy", "3.1", {"holds/__init__.py": ""}, ["numpy<1.21"])
+    foreign.wheels.add("takes-numpy", "3.2", {"takes/__init__.py": ""}, ["numpy>=1.19"])
+    foreign.create("numpy==1.20.0", "holds-numpy==3.1", "takes-numpy==3.2")
+    with pytest.raises(ImprintError) as caught:
+        foreign.prepare("cpu")
+    assert "where `holds-numpy` 3.1 (`numpy<1.21`) asks for it" in caught.value.message
+    assert "holds-numpy" in (caught.value.hint or "")
+    assert "takes-numpy" not in caught.value.message
+
+
+def test_nobody_is_blamed_for_a_package_that_nobody_keeps(foreign: Foreign) -> None:
+    foreign.create("numpy==1.20.0")
+    with pytest.raises(ImprintError) as caught:
+        foreign.prepare("cpu")
+    assert "asks for it" not in caught.value.message
+    assert caught.value.hint == "install `numpy>=1.21.6` there: nothing in that environment asks for another version"
+
+
 def test_the_owners_libraries_stay_and_keep_the_files_they_share(foreign: Foreign) -> None:
     theirs = ["asks-for-cuda12==2.0", *libraries("nvidia-cublas-cu12", "nvidia-nccl-cu12")]
     foreign.create(*BASE, *theirs)

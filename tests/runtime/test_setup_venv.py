@@ -107,6 +107,22 @@ def test_a_dry_run_lists_every_change_and_who_requires_it(foreign: Foreign) -> N
     assert not list(foreign.home.root.iterdir())
 
 
+def test_a_vendors_build_is_named_before_it_is_replaced(foreign: Foreign) -> None:
+    """Its provider goes with it, which nobody finds out from a version number."""
+    files = {
+        "onnxruntime/__init__.py": "",
+        "onnxruntime/capi/build_and_package_info.py": "package_name = 'onnxruntime-openvino'\n__version__ = '1.24.1'\n",
+    }
+    foreign.wheels.add("onnxruntime-openvino", "1.24.1", files, ["numpy"])
+    foreign.uninstall("onnxruntime")
+    foreign.install("onnxruntime-openvino==1.24.1")
+    for dry_run in (True, False):
+        result = set_up(foreign, dry_run=dry_run)
+        (warned,) = [one for one in result.warnings if one.code == "vendor-build-replaced"]
+        assert "onnxruntime-openvino with its OpenVINOExecutionProvider" in warned.message
+        assert "without `--venv`" in (warned.hint or "")
+
+
 def test_to_the_gpu_and_back(foreign: Foreign) -> None:
     owners = foreign.owned("userlib", "asks-for-runtime", *BASE)
     result = set_up(foreign, "gpu")

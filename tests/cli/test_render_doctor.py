@@ -1,0 +1,86 @@
+"""What doctor prints: problems first, the rest as a count, and every finding with `--all`."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from imprint.doctor.checks import CHECKS, run
+from imprint.doctor.facts import Damage, Facts
+from imprint.doctor.findings import counts
+from imprint.errors import UsageError
+from imprint.operations.context import Context
+from imprint.operations.doctor import explain_code
+from imprint.paths import Home
+from imprint_cli.render_doctor import render_explanation, render_findings
+from support.recorded import ENVIRONMENT, GPU_PLAN, MANAGED
+
+
+def shown(facts: Facts, **options: bool) -> list[str]:
+    findings = run(CHECKS, facts)
+    data: dict[str, Any] = {
+        "runs_on": "cpu",
+        "findings": [asdict(finding) for finding in findings],
+        "counts": counts(findings),
+    }
+    return render_findings(data, **options).splitlines()
+
+
+def test_one_fault_is_not_hidden_among_what_is_well() -> None:
+    damaged = replace(MANAGED.runtimes, damages=(Damage("onnxruntime", "missing", 1, "onnxruntime/x.py"),))  # type: ignore[type-var]
+    lines = shown(replace(MANAGED, runtimes=damaged))
+    assert lines[0].startswith("ERROR   target:integrity: onnxruntime: 1 file is missing")
+    assert lines[3] == "        fix: `imprint setup --repair`"
+    assert sum(line.startswith("ok ") for line in lines) <= 1
+    assert lines[-1].startswith("1 error, 0 warnings, ")
+    assert lines[-1].endswith("(`--all` shows all)")
+
+
+def test_errors_come_before_warnings() -> None:
+    facts = replace(ENVIRONMENT, unknown_variables=(("IMPRINT_X", None),), interrupted=True)
+    words = [line.split()[0] for line in shown(facts) if not line.startswith(" ")]
+    assert words[:2] == ["ERROR", "warning"]
+
+
+def test_all_shows_every_finding() -> None:
+    every = shown(MANAGED, everything=True)
+    for check in CHECKS:
+        assert [line for line in every if f" {check.id}: " in line], check.id
+    assert "--all" not in every[-1]
+    assert len(shown(MANAGED)) < 6
+
+
+def test_a_gpu_that_waits_is_told_with_what_to_type_and_what_it_costs() -> None:
+    waiting = replace(MANAGED, waiting=replace_plan(download_bytes=1_400_000_000))
+    lines = shown(waiting)
+    assert lines[0] == (
+        "note    gpu:waiting: NVIDIA L4 could be used (cuda13 1.31.1), and model.device is cpu, which is the default"
+    )
+    assert lines[2] == (
+        "        to use it: `imprint config set model.device gpu`, then `imprint setup` (a download of 1.4 GB)"
+    )
+    named = shown(replace(ENVIRONMENT, waiting=replace_plan()))
+    assert any("`imprint setup --venv /srv/app/.venv`" in line for line in named)
+
+
+def replace_plan(download_bytes: int | None = None) -> Any:  # noqa: ANN401 - a plan
+    from imprint.values import replace as changed
+
+    return changed(GPU_PLAN, download_bytes=download_bytes)
+
+
+def test_where_no_gpu_waits_the_default_is_told_once() -> None:
+    assert sum("the CPU is the default" in line for line in shown(MANAGED)) == 1
+    assert not [line for line in shown(replace(MANAGED, device_set=True)) if "default" in line]
+
+
+def test_an_explanation_and_what_is_near_an_unknown_code() -> None:
+    context = Context(Home.__new__(Home), {})
+    assert "what helps: " in render_explanation(explain_code(context, "driver-mismatch").data)
+    with pytest.raises(UsageError) as near:
+        explain_code(context, "driver-to-old")
+    assert "`driver-too-old`" in (near.value.hint or "")
+    with pytest.raises(UsageError) as far:
+        explain_code(context, "nonsense")
+    assert "did you mean" not in (far.value.hint or "")
+    assert "docs/troubleshooting.md" in (far.value.hint or "")

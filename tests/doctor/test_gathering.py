@@ -1,0 +1,89 @@
+"""What doctor gathers: limits run together, and nothing that is found wrong on the way keeps it from answering."""
+
+import threading
+from pathlib import Path
+
+from imprint.doctor.gathering import Gathering
+from imprint.errors import ImprintError
+from imprint.operations.context import Context
+from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.paths import Home
+from imprint.runtime import journal
+from support.foreign import Foreign, make_wheels
+
+
+class Clock:
+    """A clock that passes only while somebody waits for a thread that hangs."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+class HungThread(threading.Thread):
+    """A thread whose source never ends; waiting for it takes as long as one is willing to wait."""
+
+    clock: Clock
+
+    def start(self) -> None:
+        """Start nothing."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Let the time pass."""
+        self.clock.now += timeout or 0.0
+
+    def is_alive(self) -> bool:
+        """Say that it goes on."""
+        return True
+
+
+def test_the_limits_of_hung_sources_run_together(monkeypatch: object) -> None:
+    """Six sources that hang cost one limit, not six."""
+    clock = Clock()
+    HungThread.clock = clock
+    monkeypatch.setattr("imprint.doctor.gathering.threading.Thread", HungThread)  # type: ignore[attr-defined]
+    monkeypatch.setattr("imprint.doctor.gathering.time.monotonic", clock.monotonic)  # type: ignore[attr-defined]
+    gathered = Gathering()
+    given = gathered.together(0.5, **{f"source{number}": lambda: None for number in range(6)})
+    assert clock.now == 0.5
+    assert set(given.values()) == {None}
+    assert {error.specific_code for error in gathered.failures.values()} == {"timed-out"}
+    assert len(gathered.failures) == 6
+
+
+def test_a_source_whose_thread_cannot_start_fails_alone(monkeypatch: object) -> None:
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("imprint.doctor.gathering.threading.Thread", Refused)  # type: ignore[attr-defined]
+    gathered = Gathering()
+    assert gathered.together(1.0, one=lambda: 1) == {"one": None}
+    assert gathered.failures["one"].specific_code == "process-limit"
+
+
+def test_a_source_that_fails_leaves_the_others() -> None:
+    def broken() -> None:
+        raise ImprintError("no", code="state-unreadable")
+
+    gathered = Gathering()
+    assert gathered.together(30.0, good=lambda: 1, bad=broken) == {"good": 1, "bad": None}
+    assert gathered.failures["bad"].specific_code == "state-unreadable"
+
+
+def test_a_record_of_a_newer_imprint_is_a_finding(tmp_path: Path) -> None:
+    """Doctor never raises, whatever lies among the records of an environment."""
+    foreign = Foreign(tmp_path, make_wheels(tmp_path / "wheels"))
+    foreign.create("numpy==2.4.6", "onnxruntime==1.31.1")
+    foreign.setup("cpu")
+    store = journal.store_of(foreign.home, foreign.prefix)
+    store.receipt.write_text('{"schema": 99}', "utf-8")
+    for options in (DoctorOptions(venv=foreign.prefix), DoctorOptions(venv=foreign.prefix, report=True)):
+        findings = diagnose(Context(Home(foreign.home.root), {"PATH": ""}), options).data["findings"]
+        told = {found["code"] for found in findings if found["id"] == "state:files"}
+        assert told == {"state-newer"}
+        assert len(findings) > 20
+    assert store.receipt.read_text("utf-8") == '{"schema": 99}'
