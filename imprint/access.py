@@ -55,6 +55,16 @@ _WORDS = {
 }
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file, links followed. What this user may not look at is none, as on a newer Python."""
+    return os.path.isfile(path)  # noqa: PTH113 - `Path.is_file` raises before Python 3.14
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, links followed. What this user may not look at is none, as on a newer Python."""
+    return os.path.isdir(path)  # noqa: PTH112 - as above
+
+
 def error_of(error: OSError) -> ImprintError | None:
     """Return what an error of the system's amounts to for a person, None where it says nothing about the system."""
     code = CODES.get(error.errno or 0)

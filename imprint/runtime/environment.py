@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from imprint import access
 from imprint.errors import ImprintError, NotOursError
 from imprint.paths import Home
 from imprint.probing.host import Host
@@ -63,7 +64,7 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
         )
     _refuse_another(prefix, python, facts)
     packages = _packages(prefix, version, free_threaded=bool(facts.get("free_threaded")))
-    if not os.access(packages, os.W_OK | os.X_OK):
+    if not os.access(packages, os.R_OK | os.W_OK | os.X_OK):
         raise read_only(packages)
     # What only reads our records of an environment should not have to load this.
     from imprint.runtime.pins import marker_environment
@@ -152,7 +153,7 @@ def _refuse_another(prefix: Path, python: Path, facts: Mapping[str, object]) -> 
 
 
 def _refuse_no_environment(prefix: Path, python: Path) -> None:
-    if (prefix / "pyvenv.cfg").is_file():
+    if access.is_file(prefix / "pyvenv.cfg"):
         return
     for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
         raise ImprintError(
@@ -162,7 +163,7 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
         )
     if not prefix.exists():
         problem = "does not exist"
-    elif not prefix.is_dir():
+    elif not access.is_folder(prefix):
         problem = "is a file; name the folder of the environment"
     elif not os.path.lexists(python):
         problem = "is no virtual environment: it has no `pyvenv.cfg`"
@@ -180,7 +181,7 @@ def _packages(prefix: Path, version: str, *, free_threaded: bool) -> Path:
     folder = prefix / "Lib" if sys.platform == "win32" else prefix / "lib" / f"python{series}"
     packages = folder / "site-packages"
     found = packages_folder(prefix)
-    if packages.is_dir() and found is not None and found.samefile(packages):
+    if access.is_folder(packages) and found is not None and found.samefile(packages):
         if not Path(os.path.realpath(packages)).is_relative_to(os.path.realpath(prefix)):
             raise NotOursError(
                 f"`{packages}` leads to `{os.path.realpath(packages)}`, outside the environment",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imprint import touch
+from imprint import access, touch
 from imprint.errors import ImprintError, IntegrityError
 from imprint.paths import Home
 from imprint.planning.model import Device
@@ -203,7 +203,7 @@ def folders(home: Home) -> tuple[Path, ...]:
 def _folders(home: Home) -> Iterator[Path]:
     with contextlib.suppress(OSError):
         for entry in home.runtimes.iterdir():
-            if _OURS.fullmatch(entry.name) and entry.is_dir() and not entry.is_symlink():
+            if _OURS.fullmatch(entry.name) and access.is_folder(entry) and not entry.is_symlink():
                 yield entry
 
 

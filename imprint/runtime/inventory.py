@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from imprint import access
 from imprint.runtime.records import hash_is, is_name, normalize, read_rows, read_text
 
 __all__ = ["Distribution", "Inventory", "Problem", "RuntimePackage", "inspect", "is_build", "is_runtime", "normalize"]
@@ -120,7 +121,7 @@ def is_build(name: str, recorded: Collection[str]) -> bool:
 def packages_folder(prefix: Path) -> Path | None:
     """Return the environment's site-packages, None when there is none."""
     candidates = [*sorted(prefix.glob("lib/python3*/site-packages")), prefix / "Lib" / "site-packages"]
-    found = [path for path in candidates if path.is_dir()]
+    found = [path for path in candidates if access.is_folder(path)]
     if len(found) > 1:
         # Made again with another Python, with the folder of the old one left behind.
         own = Path(os.path.realpath(prefix / "bin" / "python")).name
@@ -142,7 +143,7 @@ def inspect(prefix: Path, *, deep: bool = False) -> Inventory:
 
 def runtime_package(packages: Path) -> RuntimePackage | None:
     """Return what the folder `onnxruntime` in `packages` says it is, None when there is no such folder."""
-    if not (packages / "onnxruntime").is_dir():
+    if not access.is_folder(packages / "onnxruntime"):
         return None
     capi = packages / "onnxruntime" / "capi"
     values = _assigned(capi / "build_and_package_info.py")
@@ -211,7 +212,7 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
     if version is None:
         problems.append(Problem(name, "no-metadata"))
     # uv and pip write INSTALLER last: without it the installation was cut short.
-    if not (folder / "INSTALLER").is_file():
+    if not access.is_file(folder / "INSTALLER"):
         problems.append(Problem(name, "no-installer"))
     size = 0
     rows = read_rows(folder) or ()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from imprint import access
 from imprint.runtime.inventory import Distribution, Inventory, is_build, is_runtime
 from imprint.runtime.records import is_name, normalize, read_rows, read_text
 
@@ -120,7 +121,7 @@ def _origin(info: Path) -> str:
 
 
 def _egg(path: Path) -> Held:
-    headers = parse_headers(_read(path / "PKG-INFO" if path.is_dir() else path))
+    headers = parse_headers(_read(path / "PKG-INFO" if access.is_folder(path) else path))
     name = headers.get("name", [""])[0]
     name = name if is_name(name) else path.stem.partition("-")[0]
     requires = headers.get("requires-dist") or _before_sections(_read(path / "requires.txt"))

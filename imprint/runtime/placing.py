@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imprint import touch
+from imprint import access, touch
 from imprint.errors import ImprintError, IntegrityError, NotOursError
 from imprint.runtime import claims, leftovers
 from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
@@ -199,12 +199,10 @@ class _Judge:
         """Refuse to put a package into a folder of that name which is full of files that nobody claims."""
         for top in sorted(found.package_folders - NAMESPACES):
             folder = self.ground.packages / top
-            if not folder.is_dir() or (top == claims.RUNTIME_FOLDER and self._has_rests(folder)):
+            if not access.is_folder(folder) or (top == claims.RUNTIME_FOLDER and self._has_rests(folder)):
                 continue
             first = None
-            for path in sorted(folder.rglob("*")):
-                if path.is_dir() and not path.is_symlink():
-                    continue
+            for path in sorted(_files_below(folder)):
                 place = self.ground.place(path.relative_to(self.ground.packages).as_posix()) or ""
                 if self.theirs.hold(place) or self.ours.hold(place) or place in self.replaceable:
                     first = None
@@ -216,6 +214,12 @@ class _Judge:
     def _has_rests(self, folder: Path) -> bool:
         place = self.ground.place(folder.name)
         return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for found, folders, names in os.walk(folder):
+        yield from (Path(found, name) for name in names)
+        yield from (Path(found, name) for name in folders if Path(found, name).is_symlink())
 
 
 def _through(found: Held, link: Path) -> NotOursError:
@@ -273,12 +277,12 @@ def take_out(change: Change, found: Going) -> None:
         _discard(change, found.info)
         return
     for path in sorted(found.info.iterdir()):
-        if f"{info}{os.sep}{path.name}" not in kept and not path.is_dir():
+        if f"{info}{os.sep}{path.name}" not in kept and not access.is_folder(path):
             _discard(change, path)
 
 
 def _land(change: Change, source: Path, place: Path) -> None:
-    if not place.parent.is_dir():
+    if not access.is_folder(place.parent):
         touch.make_folder(place.parent, within=change.fence)
     # Renaming over a file makes some file systems write the new one to disk first (ext4: 1 ms for each of hundreds).
     _discard(change, place)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint import touch
+from imprint import access, touch
 from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
@@ -88,7 +88,9 @@ def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
     if own.parent != home.tool:
         return ()
     others = (folder for folder in home.tool.glob("env-*") if folder != own)
-    removed, _ = _remove(sorted(folder for folder in others if folder.is_dir() and not folder.is_symlink()), home.tool)
+    removed, _ = _remove(
+        sorted(folder for folder in others if access.is_folder(folder) and not folder.is_symlink()), home.tool
+    )
     return removed
 
 

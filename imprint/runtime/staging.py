@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from imprint import touch
+from imprint import access, touch
 
 PREFIX = ".imprint-staged-"
 MARK = "made-by-imprint"
@@ -30,9 +30,9 @@ def folder_in(prefix: Path) -> Iterator[Path]:
 def sweep(prefix: Path) -> None:
     """Remove what killed runs left in the environment at `prefix`: folders with our mark, and empty ones."""
     for folder in sorted(prefix.glob(f"{PREFIX}*")):
-        if folder.is_symlink() or not folder.is_dir():
+        if folder.is_symlink() or not access.is_folder(folder):
             continue
-        if (folder / MARK).is_file():
+        if access.is_file(folder / MARK):
             touch.remove_tree(folder, within=prefix)
         else:
             touch.remove_empty(folder, within=prefix)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from imprint.runtime.inventory import normalize
 from imprint.runtime.metadata import Held, is_vendor
@@ -116,7 +116,7 @@ def satisfied(requirement: Requirement, version: str | None) -> bool:
     """Whether an installed version is one that a requirement accepts; an unreadable one is not."""
     try:
         return version is not None and requirement.specifier.contains(Version(version), prereleases=True)
-    except InvalidVersion:
+    except ValueError:
         return False
 
 
@@ -126,14 +126,19 @@ def parse_requirements(lines: Iterable[str]) -> tuple[Requirement, ...]:
     for line in lines:
         try:
             found.append(Requirement(line))
-        except InvalidRequirement:
+        except ValueError:
+            # `InvalidRequirement`, and whatever an absurd version makes of it.
             continue
     return tuple(found)
 
 
 def holds(requirement: Requirement, environment: Mapping[str, str], extra: str = "") -> bool:
     """Whether a requirement's marker holds in a target, with one extra asked for or none."""
-    return requirement.marker is None or requirement.marker.evaluate({**environment, "extra": extra})
+    try:
+        return requirement.marker is None or requirement.marker.evaluate({**environment, "extra": extra})
+    except (ValueError, KeyError):
+        # A marker that compares nonsense; whoever wrote it meant to require something.
+        return True
 
 
 def _candidates(

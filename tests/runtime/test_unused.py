@@ -20,7 +20,7 @@ from imprint.planning.model import Machine, Platform, Python
 from imprint.runtime.metadata import Held
 from imprint.runtime.pins import marker_environment, parse_lock
 from imprint.runtime.shipped import read_shipped
-from imprint.runtime.unused import Known, find_unused
+from imprint.runtime.unused import Known, find_unused, holds, parse_requirements, satisfied
 
 ENVIRONMENT = marker_environment("3.11.7") | {"sys_platform": "linux"}
 SHIPPED = read_shipped()
@@ -290,3 +290,21 @@ def test_an_intel_mac_keeps_what_its_own_lock_pins() -> None:
     assert cpu is not None
     assert lock_of(cpu, "3.12.4", {"sys_platform": "darwin", "platform_machine": "x86_64"}) == "cpu-1.23.txt"
     assert lock_of(cpu, "3.12.4", {"sys_platform": "darwin", "platform_machine": "arm64"}) == "cpu.txt"
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "nonsense", "1!", ""])
+def test_an_absurd_version_satisfies_nothing_and_stops_nothing(version: str) -> None:
+    [requirement] = parse_requirements(["numpy>=1"])
+    assert not satisfied(requirement, version)
+
+
+def test_an_absurd_requirement_is_no_obstacle() -> None:
+    lines = [
+        "numpy>=" + "9" * 5000,
+        "x; nonsense > '1'",
+        "-r /etc/passwd",
+        "x @ file:///y",
+        "x; python_version < 'x.y'",
+    ]
+    for requirement in parse_requirements(lines):
+        holds(requirement, {"python_version": "3.11"})
