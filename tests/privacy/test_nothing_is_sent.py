@@ -69,6 +69,7 @@ ASKED_NOTHING: tuple[tuple[str, ...], ...] = (
     ("rollback",),
     ("prune",),
     ("prune", "--venv", "V"),
+    ("model", "remove", "all-minilm-l6-v2"),
 )
 WORKS = {("setup",), ("check",), ("check", "--placement"), ("check", "--venv", "V"), ("doctor",), ("embed", TEXT)}
 """Those that load ONNX Runtime must have come that far, or nothing would have been tried."""
@@ -207,3 +208,26 @@ def test_this_way_of_looking_sees_what_onnx_runtime_does_by_itself(
     assert ended.returncode == 0, ended.stderr
     assert bool(tried(tmp_path / "calls.txt")) is not quiet
     assert any("deviceid" in name for name in watched.foreign()) is not quiet
+
+
+def test_a_login_reaches_no_process_list_but_by_the_users_own_command(tmp_path: Path) -> None:
+    """Of all programs that a setup starts, none has the index's login among its arguments; nor is it said."""
+    started = Place(tmp_path)
+    (tmp_path / "own" / "tmp").mkdir(parents=True)
+    log = tmp_path / "started.txt"
+    index = "http://bob:s3cretpw@127.0.0.1:9/t0ken123/simple"
+    trace = ["strace", "-f", "-qq", "-s", "4096", "-e", "trace=execve", "-o", str(log)]
+    ended = subprocess.run(
+        [*trace, *started.arguments(["setup", "--index-url", index, "--yes"])],
+        env=started.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    programs = [line for line in log.read_text("utf-8").splitlines() if "execve(" in line]
+    assert ended.returncode == 5, ended.stderr
+    assert any("uv" in line and "pip" in line for line in programs)
+    assert not [line for line in programs[1:] if "s3cretpw" in line or "t0ken123" in line]
+    told = ended.stdout + ended.stderr
+    assert "http://127.0.0.1:9" in told
+    assert not [secret for secret in ("bob", "s3cretpw", "t0ken123") if secret in told]

@@ -126,6 +126,7 @@ CASES: tuple[tuple[Argument, ...], ...] = (
     ("embed", "text", "--format", EVIL),
     ("embed", "text", "--venv", hostile_packages),
     ("model", "show", EVIL),
+    ("model", "remove", EVIL),
     (EVIL,),
     (f"--{NAME}",),
 )
