@@ -254,7 +254,12 @@ def test_one_sum_is_named_before_and_after(place: Place) -> None:
     assert dry["total"] == dry["build"] + dry["packages"] + dry["model"]
     assert dry["model"] > 20_000_000
     asked: list[int | None] = []
-    place.setup("gpu", confirm=lambda planned: not asked.append(planned.download_bytes))
+
+    def confirm(planned: Plan) -> bool:
+        asked.append(planned.download_bytes)
+        return True
+
+    place.setup("gpu", confirm=confirm)
     assert asked == [dry["total"]]
     amounts = [event for event in place.events if event.step == "download" and event.total is not None]
     assert all((event.done or 0) <= event.total for event in amounts if event.total is not None)
