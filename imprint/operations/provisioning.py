@@ -24,7 +24,7 @@ from imprint.operations.setup_options import (
     refusal_of,
 )
 from imprint.operations.status import deferred_line, remarks_of
-from imprint.operations.verdict import default_hint, holds, judge
+from imprint.operations.verdict import default_hint, holds, judge, judge_just_proved
 from imprint.planning.model import Installed, Machine, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
@@ -50,6 +50,11 @@ class _Provisioned:
     proved: bool
     check: CheckResult | None = None
     refused: Remark | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the target was looked at and proved by this run, so that neither has to be done again."""
+        return self.refused is None and (self.check is None or self.check.ok)
 
 
 @dataclass(slots=True)
@@ -82,7 +87,11 @@ class Provisioning:
             pruned = self._prune(before, ended.target)
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
-        status = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None).to_json()
+        if ended.is_sure and ended.target is not None:
+            verdict = judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
+        else:
+            verdict = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
+        status = verdict.to_json()
         status |= {"hint": default_hint(self.context, plan)}
         if self.options.machine is not None and ended.refused is None and ended.target is not None:
             status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}

@@ -26,7 +26,7 @@ from imprint.operations.setup_options import (
 )
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import environment_target, target_of
-from imprint.operations.verdict import default_hint, holds, judge
+from imprint.operations.verdict import default_hint, holds, judge, judge_just_proved
 from imprint.planning.model import Installed, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
@@ -107,7 +107,10 @@ class _InplaceRun:
         target = environment_target(self.context, prefix)
         plan = _as_done(inputs.plan, target)
         proved = inputs.proved or (check is not None and check.ok and check.device is not None)
-        status = judge(self.context, target, plan, gpu_proved=proved, prove=None).to_json()
+        if refused is None and (check is None or check.ok):
+            status = judge_just_proved(self.context, target, plan, gpu_proved=proved).to_json()
+        else:
+            status = judge(self.context, target, plan, gpu_proved=proved, prove=None).to_json()
         return Result(
             {
                 "plan": plan_to_json(plan),

@@ -278,6 +278,12 @@ def _lacks(target: Target, found: Proof | None, changed: tuple[str, ...]) -> tup
     return proof.lacking(inventory.inspect(target.prefix).versions)
 
 
+def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_proved: bool) -> TargetVerdict:
+    """Return the verdict about a target that this run looked at and whose recorded check it made, or found to hold."""
+    kept = proof.read(context.home, target)
+    return judge(context, target, plan, gpu_proved=gpu_proved, prove=None, evidence=kept, look=kept is None)
+
+
 def holds(context: Context, target: Target) -> bool:
     """Whether a check that the target passed is recorded, and everything it rests on is as it was."""
     kept = proof.read(context.home, target)
