@@ -14,6 +14,7 @@ import pytest
 
 from imprint.operations.check import check
 from imprint.operations.context import Context
+from imprint.operations.prune import prune
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime import inventory
@@ -98,7 +99,7 @@ def _has_libcuda() -> bool:
 
 @pytest.mark.skipif(_has_libcuda(), reason="this machine has an NVIDIA driver")
 def test_the_gpu_build_without_a_gpu_fails_its_check_with_the_library_named(home: Home) -> None:
-    """A machine that only claims a GPU: the real set is fetched, refused with the cause, and removed again."""
+    """A machine that only claims a GPU: the real set is fetched, refused with the cause, and kept for another try."""
     events: list[Event] = []
     context = Context(home, _environ(), {"model.device": "gpu"})
     result = setup(context, SetupOptions(), events.append, seams=Seams(machine=MACHINE))
@@ -107,9 +108,15 @@ def test_the_gpu_build_without_a_gpu_fails_its_check_with_the_library_named(home
     assert result.data["check"]["wanted_by"] == "libonnxruntime_providers_cuda.so"
     assert result.data["status"]["runs_on"] == "cpu"
     assert result.data["plan"]["code"] == "check-failed"
-    # What is free on the disk depends on whatever else writes there now; what lies in the home does not.
-    assert result.data["freed_bytes"] > 0
+    assert "libcuda.so.1" in result.data["plan"]["reason"]
+    assert "which downloads nothing" in (result.warnings[0].hint or "")
     assert max(event.done or 0 for event in events if event.event == "progress") > 1_000_000_000
+    assert used_by(home.root) > 1_000_000_000
+    # Offline: what was fetched is still there.
+    again = setup(context, SetupOptions(offline=True, retry_gpu=True), lambda _: None, seams=Seams(machine=MACHINE))
+    assert again.data["check"]["kind"] == "library-missing"
+    # What is free on the disk depends on whatever else writes there now; what lies in the home does not.
+    assert prune(Context(home, _environ())).data["freed_bytes"] > 0
     assert used_by(home.root) < 400_000_000
     (verdict,) = verdicts.load(home)
     assert (verdict.result, verdict.kind) == ("failed", "library-missing")
