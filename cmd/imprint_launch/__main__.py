@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "cmd")]
 
 from imprint.errors import ImprintError  # noqa: E402 - the path comes first
-from imprint_launch.brief import answer  # noqa: E402
+from imprint_launch.brief import Told, answer  # noqa: E402
 from imprint_launch.building import install  # noqa: E402
 from imprint_launch.failure import Failure, of_system, report  # noqa: E402
 from imprint_launch.progress import Progress  # noqa: E402
@@ -27,32 +27,52 @@ from imprint_launch.words import parse_arguments  # noqa: E402
 
 def main() -> int:
     """Build, answer without building, or say why not; returns the exit code."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        # Text that the terminal's encoding lacks is shown escaped; it is no reason to fail.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     options, words = parse_arguments(sys.argv[1:])
     if "program" in options and (told := answer(words, os.environ, ROOT)) is not None:
-        print(told.text, end="", file=sys.stderr if told.exit_code else sys.stdout)
-        return told.exit_code
+        return _show(told)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
     progress = Progress(sys.stderr, quiet="--json" in words)
+    failure = _build(options, words, progress)
+    progress.close()
+    if failure is None:
+        return 0
+    report(failure, words)
+    return failure.exit_code
+
+
+def _build(options: dict[str, str], words: list[str], progress: Progress) -> Failure | None:
     try:
         install(Path(options["home"]), Path(options["lock"]), Path(options["into"]), words, progress)
     except Failure as failure:
-        told_failure = failure
+        return failure
     except ImprintError as error:
-        told_failure = Failure.of(error)
+        return Failure.of(error)
     except KeyboardInterrupt:
-        told_failure = Failure("interrupted", 130, "interrupted; nothing was changed")
+        return Failure("interrupted", 130, "interrupted; nothing was changed")
     except OSError as error:
-        told_failure = of_system(error, Path(options["home"]))
-    else:
-        return 0
-    finally:
-        progress.close()
-    report(told_failure, words)
-    return told_failure.exit_code
+        return of_system(error, Path(options["home"]))
+    except Exception as error:
+        kind = type(error).__name__
+        return Failure("bug", 70, f"this is a bug in Imprint's launcher ({kind}: {error})", "please report it")
+    return None
+
+
+def _show(told: Told) -> int:
+    stream = sys.stderr if told.exit_code else sys.stdout
+    try:
+        if told.text:
+            print(told.text, end="", file=stream, flush=True)
+    except OSError:  # nobody reads any more; the interpreter would try once more at its end, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return 1
+    return told.exit_code
 
 
 if __name__ == "__main__":

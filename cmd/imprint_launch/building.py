@@ -66,7 +66,10 @@ class Builder:
     def stop(self) -> None:
         """End the running child and all it started."""
         if self.child is not None and self.child.poll() is None:
-            os.killpg(self.child.pid, signal.SIGKILL)
+            if sys.platform == "win32":
+                self.child.kill()
+            else:
+                os.killpg(self.child.pid, signal.SIGKILL)
             self.child.wait()
 
     def build(self, lock: Path) -> None:

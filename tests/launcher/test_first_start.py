@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -19,6 +20,7 @@ from imprint import __version__
 from imprint.errors import ImprintError
 from imprint.paths import find_home
 from imprint_cli.app import COMMANDS
+from imprint_launch import __main__ as launch
 from imprint_launch import brief, building, failure, surroundings, words
 from imprint_launch.progress import Progress
 
@@ -257,6 +259,34 @@ def test_the_help_without_an_environment_knows_every_command_and_a_section_of_ea
         assert section is not None
         assert section.text.startswith(f"Usage: imprint {command}")
         assert "`" not in section.text.partition("\n")[0]
+
+
+def test_help_into_a_pipe_that_nobody_reads_is_quiet(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    environ = {**os.environ, "IMPRINT_HOME": str(tmp_path / "home")}
+    command = [str(ROOT / "cmd" / "imprint"), "--help"]
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, env=environ, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_nothing_ends_in_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what nobody foresaw either, nor a terminal that lacks a character."""
+
+    def odd(*_: object) -> None:
+        raise ValueError("embedded null byte …")
+
+    stderr = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(launch, "install", odd)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr(sys, "argv", ["x", "--home", "/h", "--lock", "l", "--into", "i", "--", "status"])
+    assert launch.main() == 70
+    stderr.seek(0)
+    assert stderr.read().startswith(
+        "error: this is a bug in Imprint's launcher (ValueError: embedded null byte \\u2026)"
+    )
 
 
 @pytest.mark.parametrize("given", [["setup"], ["embed", "--", "--help"], ["status", "--json"], ["embed", "--version"]])
