@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from imprint.access import owner_of
 from imprint.causes.catalogue import as_one, catalogue, remedies_for
 from imprint.causes.situation import here
 from imprint.errors import ImprintError
@@ -50,7 +51,7 @@ def blocked_error(path: str) -> ImprintError | None:
 def denied_error(path: str, folder: str) -> ImprintError:
     """Return the error of a path behind a folder that this user may not enter."""
     message = f"`{path}` cannot be reached: this user may not enter `{folder}`"
-    return error_of("folder-denied", message, folder=quoted(folder), owner=_owner(folder))
+    return error_of("folder-denied", message, folder=quoted(folder), owner=owner_of(os.stat(folder)))  # noqa: PTH116
 
 
 def blocked_by(path: str) -> str | None:
@@ -70,12 +71,3 @@ def blocked_by(path: str) -> str | None:
         except OSError:
             return None
     return None
-
-
-def _owner(folder: str) -> str:
-    try:
-        import pwd
-
-        return pwd.getpwuid(os.stat(folder).st_uid).pw_name  # noqa: PTH116
-    except (ImportError, KeyError, OSError):
-        return "another user"

@@ -1,11 +1,15 @@
 """data/causes.toml is well-formed, and the pages written from it are what they should be."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
+from architecture.tree import ROOT
 from imprint.causes.catalogue import KINDS, Cause, as_one, catalogue, general_remedies, remedies_for
 from imprint.causes.situation import GENERAL, TRAITS, Situation, here
+from imprint.errors import ImprintError
 from imprint_dev.pages import PAGES, TROUBLESHOOTING
 
 CAUSES = catalogue().causes
@@ -71,6 +75,31 @@ def test_what_is_told_in_general_is_whole(cause: Cause) -> None:
         told = as_one(general_remedies(cause, here({}, system=system)))
         assert (told is None) == (not cause.remedies)
         assert "{" not in (told or "")
+
+
+def test_every_code_of_an_error_or_a_warning_is_explained() -> None:
+    """Whatever code a command prints, `doctor --explain` knows it."""
+    printed = {code for path in (ROOT / "imprint").rglob("*.py") for code in codes_in(path)}
+    printed |= {kind.code for kind in (ImprintError, *every_kind(ImprintError))}
+    assert len(printed) > 70
+    assert printed - CAUSES.keys() == set()
+
+
+def every_kind(kind: type[ImprintError]) -> list[type[ImprintError]]:
+    """Return the subclasses of an error, theirs included."""
+    return [each for found in kind.__subclasses__() for each in (found, *every_kind(found))]
+
+
+def codes_in(path: Path) -> set[str]:
+    """Return the codes that a module gives to errors and remarks."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            given = [keyword.value for keyword in node.keywords if keyword.arg == "code"]
+            given += node.args[:1] if called == "Remark" else []
+            found |= {one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    return found
 
 
 def test_a_cause_outside_the_environment_is_never_answered_with_a_repair() -> None:

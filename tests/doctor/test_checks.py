@@ -16,7 +16,7 @@ from imprint.planning import reasons
 from imprint.planning.model import Installed, Nvidia
 from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MANAGED_GPU
 
-CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section is not None}
+CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section not in {None, "errors"}}
 CASES = Path(__file__).parent / "cases"
 TOLD_ELSEWHERE = {"check-crashed", "packages-missing"}
 """Codes that a test of their own builds, besides those of the cases."""
