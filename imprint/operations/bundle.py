@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from imprint import resources, touch
+from imprint import ownership, resources
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.context import Context
@@ -29,6 +29,7 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import BASE_LOCK, own_python
 from imprint.runtime.uv import Uv, find_uv
 from imprint.state import config
+from imprint.state.files import raise_for_write
 
 PLATFORMS = re.compile(r"(?P<os>linux|windows|macos)-(?P<arch>x86_64|aarch64)")
 
@@ -73,8 +74,8 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     uv = find_uv(context.home, context.environ, sources)
     root = options.folder.absolute()
     with interruptible("bundle"):
+        _claim(context)
         folder = Folder(root)
-        touch.make_folder(context.home.root, within=context.home.root)
         locks = {name: options.lock_path(name) for name in dict.fromkeys(names)}
         wanted = {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}
         manifest = collecting.manifest_of(wanted, collecting.digests_of(locks), spot)
@@ -96,6 +97,14 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     if named and asks_for_gpu(inputs.request) and len(builds) < 2:
         warnings = (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
     return Result(data, warnings=warnings)
+
+
+def _claim(context: Context) -> None:
+    """Make sure that the home, whose cache is used, is ours. Raises ImprintError (`not-ours`, `home-not-writable`)."""
+    try:
+        ownership.claim(context.home)
+    except OSError as error:
+        raise_for_write(context.home.root, error, context.home.root)
 
 
 def parse_series(python: Python) -> str:

@@ -68,16 +68,16 @@ def read(source: Source, again: Callable[[], None]) -> Iterator[bytes]:
         raise NetworkError(f"`{source.name}` is at an address that is not fetched ({parts.scheme})")
     from urllib3.exceptions import HTTPError, MaxRetryError
 
-    client = _client(parts, source.environ)
-    for left in reversed(range(TRIES)):
-        try:
-            yield from _read_remote(client, source)
-        except (HTTPError, _BrokenOffError) as error:
-            if not left or isinstance(error, MaxRetryError):
-                raise _unreachable(source, error) from error
-            again()
-        else:
-            return
+    with _client(parts, source.environ) as client:
+        for left in reversed(range(TRIES)):
+            try:
+                yield from _read_remote(client, source)
+            except (HTTPError, _BrokenOffError) as error:
+                if not left or isinstance(error, MaxRetryError):
+                    raise _unreachable(source, error) from error
+                again()
+            else:
+                return
 
 
 def _read_local(path: Path) -> Iterator[bytes]:

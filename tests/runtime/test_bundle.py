@@ -163,6 +163,16 @@ def test_the_checkout_itself_is_refused(tmp_path: Path, twins: Twins) -> None:
     assert other(tmp_path) == before
 
 
+def test_another_application_s_folder_is_not_used_as_a_home(tmp_path: Path, twins: Twins) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "other.db").touch()
+    with pytest.raises(ImprintError) as caught:
+        collect(tmp_path, twins, "http://127.0.0.1:9/x")
+    assert caught.value.specific_code == "not-ours"
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["other.db"]
+    assert not (tmp_path / "bundle").exists()
+
+
 def test_a_bundle_for_another_machine_takes_the_place_of_the_first(tmp_path: Path, twins: Twins) -> None:
     """What only the first held goes; what its owner added stays."""
     with serving(Index(twins.wheels)) as index:
