@@ -102,7 +102,10 @@ _COMPUTED = frozenset(
         "ptx-needs-newer-driver",
     }
 )
-"""Codes whose hint is found by planning again; without one nothing helps. Nobody wants advice about `device-cpu`."""
+"""Codes whose hint is found by planning again; without one nothing helps."""
+
+HELPLESS = frozenset({"device-cpu", "no-nvidia-gpu", "vendor-not-nvidia", "os-no-gpu-build", "arch-no-gpu-build"})
+"""Codes of plans that are as they should be: reading the catalogue for them would cost every start its time."""
 
 
 def advised(  # noqa: PLR0913 - what a plan is made from
@@ -115,7 +118,7 @@ def advised(  # noqa: PLR0913 - what a plan is made from
     venv: Path | None = None,
 ) -> Plan:
     """Return the plan with the catalogue's remedies that fit there, where no hint was computed and something helps."""
-    if plan.hint is not None or plan.device is not None or plan.code in {"device-cpu", *_COMPUTED}:
+    if plan.hint is not None or plan.device is not None or plan.code in HELPLESS | _COMPUTED:
         return plan
     if not _would_help(plan.code, request, machine, builds):
         return plan

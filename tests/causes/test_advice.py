@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from imprint.causes.catalogue import catalogue
-from imprint.operations.planning_inputs import advised, load_builds
+from imprint.operations.planning_inputs import HELPLESS, advised, load_builds
 from imprint.planning.model import Plan, Request
 from imprint.planning.wire import machine_from_json
 from planning.test_golden import case_of, planned
@@ -77,6 +77,11 @@ def test_another_python_is_advised_only_where_it_would_bring_a_gpu() -> None:
     )[1]
     assert "3.11 to 3.14" in (advised(plan, Request("auto"), machine, BUILDS, environ={}).hint or "")
     assert advised(hopeless, Request("auto"), old, BUILDS, environ={}).hint is None
+
+
+def test_where_the_catalogue_is_not_read_it_would_say_nothing() -> None:
+    """`device-cpu` has advice for whoever asks what the code means; a plan that was asked for the CPU needs none."""
+    assert [code for code in HELPLESS if catalogue().causes[code].remedies] == ["device-cpu"]
 
 
 def test_a_command_is_quoted_for_the_shell() -> None:
