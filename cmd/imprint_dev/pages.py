@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imprint.causes.catalogue import Catalogue, Cause, Symptom, catalogue
+from imprint.causes.catalogue import Catalogue, Cause, Remedy, Symptom, catalogue
 from imprint.causes.situation import GENERAL
 
 if TYPE_CHECKING:
@@ -28,6 +28,14 @@ _PLACES: Mapping[str, str] = {
     "windows": "on Windows",
     "powershell": "in PowerShell",
     "wsl": "in WSL",
+    "debian": "on Debian and Ubuntu",
+    "fedora": "on Fedora and its relatives",
+    "not-hint": "where no hint is printed",
+    "as-planned": "where the planned build is installed",
+    "not-as-planned": "where another build is installed",
+    "kept": "where the GPU build stays for now",
+    "loader-path": "where `LD_LIBRARY_PATH` names that folder",
+    "unconcerned": "one that embedding does not need",
     "container": "in a container",
     "managed": "for Imprint's own runtime",
     "named": "in an environment of your own",
@@ -38,7 +46,7 @@ _PLACES: Mapping[str, str] = {
     "gpu-planned": "where a GPU is planned",
     "cpu-planned": "where no GPU can be used",
     "default-device": "where nobody chose a device",
-    "theirs": "for a package that you installed in a version of your own",
+    "theirs": "for a package of your own",
     "pending": "where setup would install another version",
     "foreign-home": "where the folder belongs to somebody else",
     "old-runtime": "before ONNX Runtime 1.21",
@@ -143,13 +151,28 @@ def _reason(cause: Cause) -> str:
 
 def _entry(cause: Cause, told: Mapping[str, str], helps: str) -> str:
     lines = [f"### {cause.code}\n", *(_item(f"**{name}:** {_sentence(text)}") for name, text in told.items())]
-    remedies = [f"{_place(one.when)}{one.do.format(**GENERAL)}" for one in cause.remedies]
+    if cause.like is not None:
+        return "\n".join([*lines, _item(f"**{helps}:** As for {_link(cause, cause.like)}."), ""])
+    remedies = [f"{_place(one.when)}{one.do.format(**GENERAL)}" for one in cause.remedies if not _is_second_best(one)]
     if len(remedies) < 2:
         lines.append(_item(f"**{helps}:** {_sentence(remedies[0]) if remedies else 'Nothing.'}"))
     else:
         lines.append(f"- **{helps}:**")
         lines += [textwrap.indent(_item(_sentence(remedy)), "  ") for remedy in dict.fromkeys(remedies)]
     return "\n".join([*lines, ""])
+
+
+def _link(cause: Cause, code: str) -> str:
+    """Return the link to another entry, on whichever page that is."""
+    other = catalogue().causes[code]
+    if cause.section is not None:
+        return f"[{code}]({'' if other.section is not None else REASON_CODES.name}#{code})"
+    return f"[{code}]({'' if other.group is not None else TROUBLESHOOTING.name}#{code})"
+
+
+def _is_second_best(remedy: Remedy) -> bool:
+    """Whether it stands for another one where a word is not known; the pages have a word for everything."""
+    return any(f"not-{word.replace('_', '-')}" in remedy.when for word in GENERAL if word != "hint")
 
 
 def _place(when: tuple[str, ...]) -> str:

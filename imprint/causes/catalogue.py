@@ -42,7 +42,10 @@ class Advice(Record):
 
 
 class Cause(Record):
-    """One cause: what a person notices, what a plan saw, what it means, and its remedies in order."""
+    """One cause: what a person notices, what a plan saw, what it means, and its remedies in order.
+
+    `like` is the code whose remedies these are, where they are another's.
+    """
 
     code: str
     means: str
@@ -51,6 +54,7 @@ class Cause(Record):
     group: str | None = None
     notice: str | None = None
     seen: str | None = None
+    like: str | None = None
 
 
 class Symptom(Record):
@@ -94,7 +98,7 @@ def parse_catalogue(document: Mapping[str, Any]) -> Catalogue:
 
 
 def _cause(code: str, entry: Mapping[str, Any], entries: Mapping[str, Any]) -> Cause:
-    told = {key: value for key, value in entry.items() if key not in {"like", "remedies"}}
+    told = {key: value for key, value in entry.items() if key != "remedies"}
     remedies = entries[entry["like"]]["remedies"] if "like" in entry else entry.get("remedies", ())
     return Cause(
         code=code,

@@ -62,7 +62,7 @@ def environment_names(facts: Facts) -> list[Finding]:
             "unknown-variable",
             WARNING,
             f"{name} is set and means nothing",
-            words={"near": near},
+            words={"near": f": did you mean {near}?" if near else ""},
         )
         for name, near in facts.unknown_variables
     ] or [finding(facts, check, "ok", OK, "no unknown IMPRINT_ variable is set")]

@@ -10,7 +10,7 @@ from architecture.tree import ROOT
 from imprint.causes.catalogue import KINDS, Cause, as_one, catalogue, general_remedies, remedies_for
 from imprint.causes.situation import GENERAL, TRAITS, Situation, here
 from imprint.errors import ImprintError
-from imprint_dev.pages import PAGES, TROUBLESHOOTING
+from imprint_dev.pages import PAGES, REASON_CODES, TROUBLESHOOTING
 
 CAUSES = catalogue().causes
 TEXT = TROUBLESHOOTING.read_text("utf-8")
@@ -80,7 +80,7 @@ def test_what_is_told_in_general_is_whole(cause: Cause) -> None:
 def test_every_code_of_an_error_or_a_warning_is_explained() -> None:
     """Whatever code a command prints, `doctor --explain` knows it."""
     printed = {code for path in (ROOT / "imprint").rglob("*.py") for code in codes_in(path)}
-    printed |= {kind.code for kind in (ImprintError, *every_kind(ImprintError))}
+    printed |= {kind.code for kind in [ImprintError, *every_kind(ImprintError)]}
     assert len(printed) > 70
     assert printed - CAUSES.keys() == set()
 
@@ -121,6 +121,8 @@ def test_the_page_on_trouble_holds_every_code_and_its_links_lead_somewhere() -> 
     headings = re.findall(r"^### (\S+)$", TEXT, re.MULTILINE)
     assert sorted(headings) == sorted(code for code, cause in CAUSES.items() if cause.notice)
     assert set(re.findall(r"\]\(#([\w-]+)\)", TEXT)) <= set(headings)
+    elsewhere = re.findall(r"^### (\S+)$", REASON_CODES.read_text("utf-8"), re.MULTILINE)
+    assert set(re.findall(r"\]\(reason-codes\.md#([\w-]+)\)", TEXT)) <= set(elsewhere)
 
 
 def test_the_page_begins_with_the_question_that_most_people_have() -> None:
