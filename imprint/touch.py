@@ -15,8 +15,10 @@ import secrets
 import shutil
 import stat
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 from imprint.errors import NotOursError
 
@@ -192,6 +194,20 @@ def create_file(path: Path, *, within: Path | Fence, private: bool = False) -> i
     Raises FileExistsError when anything is there, a dangling link too.
     """
     return _create(require_within(path, within), 0o600 if private else 0o666)
+
+
+def nameless_file() -> IO[bytes]:
+    """Open a file that nobody else can open and that goes by itself: in memory where no folder takes one.
+
+    Raises FileNotFoundError where there is neither.
+    """
+    try:
+        return tempfile.TemporaryFile()
+    except FileNotFoundError:
+        # No folder for temporary files can be written, as in a container without any.
+        if not hasattr(os, "memfd_create"):
+            raise
+        return os.fdopen(os.memfd_create("imprint"), "w+b")
 
 
 def open_lock(path: Path, *, within: Path | Fence) -> int:

@@ -3,6 +3,7 @@
 People are asked to attach the log, so it holds names of options and no values, and no value of the environment.
 """
 
+import contextlib
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from imprint import __version__, touch
 from imprint.addresses import addresses_in, hosts_only
 from imprint.errors import ImprintError
 from imprint.operations.result import Remark
+from imprint.ownership import require_ours
 from imprint.paths import find_home
 
 _OPTION = re.compile(r"--?[a-z][a-z-]{0,30}")
@@ -91,11 +93,13 @@ def _write(text: str) -> Path | None:
     name = f"crash-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.log"
     try:
         home = find_home(os.environ)
+        require_ours(home)
         folders = [(home.logs, home.root)]
     except ImprintError:
         folders = []
-    temporary = Path(tempfile.gettempdir())
-    for folder, within in (*folders, (temporary, temporary)):
+    with contextlib.suppress(OSError):
+        folders += [(Path(tempfile.gettempdir()), Path(tempfile.gettempdir()))]
+    for folder, within in folders:
         try:
             touch.write_file(folder / name, text.encode("utf-8", "backslashreplace"), within=within, private=True)
         except (OSError, ImprintError):

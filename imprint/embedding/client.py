@@ -13,7 +13,6 @@ import queue
 import re
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from imprint import touch
 from imprint.causes.situation import here
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
@@ -126,7 +126,7 @@ class Worker:
         self._settings = settings
         self._answers: queue.Queue[tuple[bytes, bytes] | Exception | None] = queue.Queue(maxsize=4)
         self._feeder = _Feeder()
-        self._talk: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._talk: IO[bytes] = touch.nameless_file()
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
 

@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import stat
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -110,7 +109,7 @@ class Output:
                 "npy is binary, and the output is a terminal", hint="add `--output FILE`, or `--format text` to read it"
             )
         if self._file is None:
-            self._file = tempfile.TemporaryFile() if self._npy else direct  # noqa: SIM115 - closed in __exit__
+            self._file = touch.nameless_file() if self._npy else direct
         if self._npy:
             self._file.write(npy_head(0, self._dims))
 

@@ -51,6 +51,10 @@ def raise_for_write(path: Path, error: OSError, root: Path | None = None) -> NoR
             f"not enough disk space: more is needed to write `{path}`, {_free(path)} free there",
             hint="free some space on that disk, then run the command again",
         ) from error
+    named = error.filename if isinstance(error.filename, str) else None
+    if named is not None and not named.endswith(touch.TEMPORARY):
+        # What is written beside the file first is not what a person knows; any other file on the way is to be named.
+        path = Path(named)
     why, hint = access.explain(error, path, root, writing=True)
     raise ImprintError(f"cannot write `{path}`: {why}", hint=hint, code="home-not-writable") from error
 
