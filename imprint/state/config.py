@@ -252,6 +252,8 @@ def unset_value(home: Home, name: str) -> bool:
     """
     from imprint.state import config_file
 
+    if (error := _foreign(home)) is not None:
+        raise error
     places = (home.config,) if is_key(name) and not key_of(name).secret else (home.config, home.secrets)
     there = [path for path in places if name in dict(flatten(read_file(path, home.root)))]
     if not there:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from imprint import ownership
 from imprint.errors import BusyError, ImprintError
 from imprint.paths import Home
 from imprint.state import mutex
@@ -112,3 +113,55 @@ def test_a_home_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
         pass
     assert caught.value.specific_code == "home-not-writable"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["setup.lock", "setup.lock.holder"])
+def test_links_in_the_place_of_our_files_are_not_followed(tmp_path: Path, name: str) -> None:
+    home, theirs = Home(tmp_path / "home"), tmp_path / "theirs.txt"
+    ownership.claim(home)
+    theirs.write_text("theirs", encoding="utf-8")
+    (home.root / name).symlink_to(theirs)
+    if name == "setup.lock":
+        with pytest.raises(ImprintError), mutex.hold(home, 0):
+            pytest.fail("a link was taken for the mutex")
+    else:
+        with mutex.hold(home, 0):
+            assert not (home.root / name).is_symlink()
+    assert theirs.read_text(encoding="utf-8") == "theirs"
+
+
+def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    ownership.claim(home)
+    ours = [
+        "data/.current.json.0123abcd.tmp",
+        "data/inplace/v-1/.journal.json.x_y0abcd.tmp",
+        ".setup.lock.holder.0123abcd.tmp",
+    ]
+    ours.append("runtimes/g/.manifest.json.0123abcd.tmp")
+    theirs = [
+        "data/.notes.tmp",
+        "data/notes.0123abcd.tmp",
+        ".config.toml.0123abcd.tmp",
+        "data/inplace/.x.0123abcd.tmp/f",
+    ]
+    for name in (*ours, *theirs):
+        (home.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.root / name).write_text("x", encoding="utf-8")
+    (home.data / ".link.json.0123abcd.tmp").symlink_to(home.root / theirs[0])
+    with mutex.hold(home, 0):
+        pass
+    assert [name for name in ours if (home.root / name).exists()] == []
+    assert [name for name in theirs if not (home.root / name).exists()] == []
+    assert (home.data / ".link.json.0123abcd.tmp").is_symlink()
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_the_mutex_can_be_taken_by_whoever_the_umask_lets(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with mutex.hold(Home(tmp_path / "home"), 0):
+            modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "home").iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == dict.fromkeys([".imprint-home", "setup.lock", "setup.lock.holder"], 0o666 & ~umask)
