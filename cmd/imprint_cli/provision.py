@@ -81,7 +81,7 @@ def _environment(found: Mapping[str, Any] | None) -> list[str]:
         return []
     lines = [f"environment: {found['environment']}"]
     if found["changes"]:
-        lines.append(f"download: {size(found['download_bytes'])}, removed: {size(found['removed_bytes'])}")
+        lines.append(f"removed: {size(found['removed_bytes'])}")
     for one in found["requirers"]:
         fits = "as it asks" if one["satisfied"] and one["same_name"] else "under another name or version"
         lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it gets {one['gets']}, {fits}")

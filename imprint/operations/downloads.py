@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from imprint.operations.context import Context
@@ -46,6 +47,15 @@ def download_of(context: Context, inputs: Inputs) -> Download:
     build, installed = sizes_of(inputs)
     on_disk = None if installed is None else installed + BASE_INSTALLED
     return Download(build, BASE_DOWNLOAD, model_download(context), on_disk)
+
+
+def download_into(context: Context, inputs: Inputs, install: Iterable[str], base: Iterable[str]) -> Download:
+    """Return what is fetched for the distributions `install`, of which those in `base` are packages for embedding."""
+    names, known = set(install), set(base)
+    build, on_disk = sizes_of(inputs) if names - known else (0, 0)
+    packages = BASE_DOWNLOAD if names & known else 0
+    unpacked = BASE_INSTALLED if packages else 0
+    return Download(build, packages, model_download(context), None if on_disk is None else on_disk + unpacked)
 
 
 def besides(context: Context, *, here: bool) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
-from imprint.operations.downloads import sizes_of
+from imprint.operations.downloads import download_of, sizes_of
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.retrying import keep_for_retry, release_unless_wanted, retry_hint
@@ -182,7 +182,7 @@ class Provisioning:
             if plan.device is not None:
                 return _Provisioned(plan, before, False, check)
             self.on_event(Event("warning", "check", f"what is installed is replaced: {failure_of(check).message}"))
-        confirm_download(self.context, self.options, inputs)
+        confirm_download(self.options, inputs, download_of(self.context, inputs))
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
         deferred.note(self.context.home, names)

@@ -11,6 +11,7 @@ from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.errors import ImprintError
 from imprint.operations.check import failure_of, name_of, record
 from imprint.operations.context import Context
+from imprint.operations.downloads import Download, download_into
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned, tell_pruned
 from imprint.operations.result import Remark, Result
@@ -51,9 +52,11 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
     refused = refusal_of(inputs, options)
     details: dict[str, Any] = {}
     changes: list[dict[str, Any]] = []
+    expected: Download | None = None
     if refused is None:
         prepared = _prepare(context, options, seams, inputs.plan, findings)
-        details = prepared.to_json()
+        expected = _download(context, seams, inputs, prepared)
+        details = prepared.to_json() | {"download_bytes": expected.total}
         changes = [{key: change[key] for key in ("name", "from", "to")} for change in details["changes"]]
     return Result(
         {
@@ -64,6 +67,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
             "freed_bytes": 0,
             "deferred": [],
             "environment": details or None,
+            "download": expected.to_json() if expected is not None and expected.total != 0 else None,
         },
         warnings=(*remarks_of(findings), *_vendors(changes), *not_honoured(context, inputs.plan, refused)),
         errors=(refused,) if refused is not None else (),
@@ -178,7 +182,7 @@ class _InplaceRun:
             self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
         Story(self.on_event).begin(inputs)
         if prepared.replacement.install:
-            confirm_download(self.context, self.options, inputs)
+            confirm_download(self.options, inputs, _download(self.context, self.seams, inputs, prepared))
         for remark in _vendors([{"name": one.name, "to": one.after} for one in prepared.replacement.changes]):
             self.on_event(Event("info", "plan", remark.message))
         deferred.note(self.context.home, _names(prepared))
@@ -272,6 +276,12 @@ def remarks_of_skipped(outcome: InplaceOutcome) -> tuple[Remark, ...]:
         )
         for name, rows in by_name.items()
     )
+
+
+def _download(context: Context, seams: Seams, inputs: Inputs, prepared: InplacePlan) -> Download:
+    """Return what this change fetches at most: the build's whole lock when any of it is missing."""
+    install = [pin.name for pin in prepared.replacement.install]
+    return download_into(context, inputs, install, pins_of([seams.lock_path(BASE_LOCK)]))
 
 
 def _names(prepared: InplacePlan) -> set[str]:

@@ -11,7 +11,7 @@ from imprint import resources
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.context import Context
-from imprint.operations.downloads import download_of
+from imprint.operations.downloads import Download
 from imprint.operations.planning_inputs import Inputs, request_of
 from imprint.operations.result import Remark
 from imprint.planning import facts
@@ -103,9 +103,8 @@ def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[
     return (Remark(plan.code, f"a GPU was asked for, the CPU is planned: {plan.reason}", plan.hint),)
 
 
-def confirm_download(context: Context, options: SetupOptions, inputs: Inputs) -> None:
+def confirm_download(options: SetupOptions, inputs: Inputs, expected: Download) -> None:
     """Ask before a large download. Raises ImprintError (`declined`)."""
-    expected = download_of(context, inputs)
     size = expected.total
     # Unknown sizes: the builds for GPUs are all large, the one for the CPU is not.
     small = inputs.plan.device is None if size is None else size <= CONFIRM_ABOVE

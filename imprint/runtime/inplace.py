@@ -199,13 +199,16 @@ class _Change:
 
     def _unpack(self, lock: Path, name: str) -> tuple[tuple[Held, ...], Path]:
         plan, folder = self.plan, self.folder / name
-        needed, total = plan.asked.plan.installed_bytes, plan.download_bytes
+        # A plan in which the build stays has no size: what is missing then is small, or not known.
+        needed = plan.asked.plan.installed_bytes
+        total = needed or None
         if needed is not None:
             # Copied, not linked: the environment's disk takes it once more.
             space.require(needed, plan.environment.prefix)
 
         def on_bytes(done: int) -> None:
-            self.on_event(Event("progress", "download", "fetching what is to be installed", done, total))
+            shown = done if total is None else min(done, total)
+            self.on_event(Event("progress", "download", "downloading and unpacking, on disk so far", shown, total))
 
         self.uv.install([lock], python=plan.environment.python, prefix=folder, needed=needed, on_bytes=on_bytes)
         seen = inventory.inspect(folder, deep=plan.repairs)
