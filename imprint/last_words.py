@@ -36,12 +36,15 @@ _SIGNS = (
         r"depends on \"[^\"]+\" which is missing"
     ),
     re.compile(r"No module named|cannot import name|partially initialized module|_ARRAY_API not found"),
-    re.compile(r"No space left on device|Read-only file system|Permission denied|Disk quota exceeded", re.IGNORECASE),
-    re.compile(
-        r"Illegal instruction|Segmentation fault|Bus error|core dumped|Fatal Python error|MemoryError|bad_alloc"
-    ),
 )
 """What is decisive wherever it stands, the most telling first."""
+
+_SYSTEM = re.compile(
+    r"No space left on device|Read-only file system|Permission denied|Disk quota exceeded|Illegal instruction|"
+    r"Segmentation fault|Bus error|core dumped|Fatal Python error|MemoryError|bad_alloc",
+    re.IGNORECASE,
+)
+"""What the system says; decisive where no exception has a message, for a warning may say it too."""
 
 _ORIGINAL = re.compile(r"^(?:Original error was|Caused by|cause): (?P<why>.+)$")
 _RAISED = re.compile(
@@ -68,8 +71,9 @@ def decisive_line(text: str) -> str:
         if original := _ORIGINAL.match(line):
             return shortened(original["why"])
     raised = [line for line in lines if _RAISED.match(line)]
+    system = [line for line in lines if _SYSTEM.search(line)]
     saying = [line for line in lines if not _ADVICE.search(line)]
-    chosen = [line for line in raised if ": " in line] or saying or raised or lines
+    chosen = [line for line in raised if ": " in line] or system or saying or raised or lines
     return shortened(chosen[-1]) if chosen else ""
 
 
