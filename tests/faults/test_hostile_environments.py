@@ -56,15 +56,17 @@ def test_a_run_converges_or_refuses_and_harms_nobody(
 ) -> None:
     seeds = [int(os.environ["TEST_SEED"])] if "TEST_SEED" in os.environ else list(range(COUNT))
     total = Batch()
-    for start in range(0, len(seeds), BATCH):
-        some = seeds[start : start + BATCH]
+    # Every fourth as somebody whom modes stop; the superuser runs tests in containers.
+    plain, others = [seed for seed in seeds if seed % 4 == 3], [seed for seed in seeds if seed % 4 != 3]
+    batches = [part[start : start + BATCH] for part in (others, plain) for start in range(0, len(part), BATCH)]
+    for some in batches:
         scratch = tmp_path / f"from {some[0]}"
         scratch.mkdir()
 
         def body(some: list[int] = some, scratch: Path = scratch) -> Batch:
             return try_all(some, scratch, wheels)
 
-        batch = run_in(scratch, body, seconds=BATCH * 60)
+        batch = run_in(scratch, body, seconds=BATCH * 60, plain=some[0] % 4 == 3)
         total.ended += batch.ended
         total.faults += batch.faults
         empty(scratch)
@@ -225,13 +227,13 @@ def empty(scratch: Path, *, keep_cache: bool = False) -> None:
 
 def remove(path: Path) -> None:
     """Remove a folder whatever modes it holds."""
-    if path.is_dir() and not path.is_symlink():
-        if os.geteuid():
-            for folder, names, _ in os.walk(path):
-                for name in names:
-                    full = Path(folder, name)
-                    if not full.is_symlink():
-                        full.chmod(stat.S_IRWXU)
-        shutil.rmtree(path)
-    else:
+    if path.is_symlink() or not path.is_dir():
         path.unlink()
+        return
+    path.chmod(stat.S_IRWXU)
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            full = Path(folder, name)
+            if not full.is_symlink():
+                full.chmod(stat.S_IRWXU)
+    shutil.rmtree(path)

@@ -54,6 +54,20 @@ def test_processes_and_devices_can_be_used(tmp_path: Path) -> None:
     assert run_in(tmp_path, body) == "1\n"
 
 
+def test_the_superuser_can_be_made_to_heed_modes(tmp_path: Path) -> None:
+    (tmp_path / "closed").write_text("x")
+    (tmp_path / "closed").chmod(0)
+    (tmp_path / "fixed").mkdir(mode=0o555)
+
+    def body() -> list[int]:
+        for attempt in ((tmp_path / "closed").read_text, (tmp_path / "fixed" / "new").touch):
+            with pytest.raises(PermissionError):
+                attempt()
+        return [subprocess.run(["cat", tmp_path / "closed"], check=False, capture_output=True).returncode]
+
+    assert run_in(tmp_path, body, plain=True) == [1]
+
+
 def test_what_fails_inside_fails_outside_with_its_words(tmp_path: Path) -> None:
     def body() -> None:
         raise ValueError("the very reason")

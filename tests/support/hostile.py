@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -103,8 +104,10 @@ def compose(made: Handmade, seed: int, *, whole: bool = False) -> Mess:
     own_more(mess)
     for _ in range(chance.choice([0, 1, 1, 2, 2, 3, 4])):
         twist = chance.choice(TWISTS)
-        if what := twist(mess):
-            mess.told.append(f"{twist.__name__}: {what}")
+        # A mode that an earlier one set may be in the way.
+        with contextlib.suppress(PermissionError):
+            if what := twist(mess):
+                mess.told.append(f"{twist.__name__}: {what}")
     return mess
 
 

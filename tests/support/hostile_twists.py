@@ -299,13 +299,16 @@ def rests(mess: Mess) -> str | None:
 
 def odd_mode(mess: Mess) -> str | None:
     """Give a file or a folder a mode that is in the way of whoever is not the superuser."""
-    paths = [path for path in sorted(mess.made.packages.glob("*/*")) if not path.is_symlink()]
+    depth = mess.chance.choice(
+        ["*", "*/*", "*/*", "onnxruntime*/*", "nvidia/*/*", "onnxruntime/capi/*", "../site-packages"]
+    )
+    paths = [path for path in sorted(mess.made.packages.glob(depth)) if not path.is_symlink()]
     if not paths:
         return None
     path = mess.chance.choice(paths)
     mode = mess.chance.choice([0o000, 0o444, 0o555, 0o1777, 0o4755, 0o666])
     path.chmod(mode)
-    return f"{path.relative_to(mess.made.packages)} {mode:o}"
+    return f"{path.relative_to(mess.made.packages.parent)} {mode:o}"
 
 
 def no_build(mess: Mess) -> str | None:
@@ -437,7 +440,19 @@ OLD_STATES = {
 TWISTS: tuple[Callable[[Mess], str | None], ...] = (
     *(rows, rows, rows, rows, many_rows, odd_file, odd_file, odd_line_ends, odd_header, odd_header, more_metadata),
     *(more_metadata, egg, link_for_folder, link_for_folder, link_for_file, link_for_file, unclaimed, unclaimed, rests),
-    *(odd_mode, no_build, no_build, plug_in_inside, plug_in_inside, shared_file, shared_file, odd_place, old_state),
+    *(
+        odd_mode,
+        odd_mode,
+        odd_mode,
+        no_build,
+        no_build,
+        plug_in_inside,
+        plug_in_inside,
+        shared_file,
+        shared_file,
+        odd_place,
+        old_state,
+    ),
 )
 
 

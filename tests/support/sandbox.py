@@ -33,6 +33,9 @@ SECONDS = 200.0
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x20000, 0x10000000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _RDONLY = 442, -100, 0x8000, 1
+_PR_CAPBSET_DROP, _CAPABILITIES_3 = 24, 0x20080522
+_PAST_MODES = (1, 2, 3)
+"""CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_FOWNER of capability.h (Linux 6)."""
 _WHOLE = 4 << 20
 
 
@@ -63,8 +66,10 @@ class _Answer:
     problem: str | None = None
 
 
-def run_in(scratch: Path, body: Callable[[], T], seconds: float = SECONDS) -> T:
+def run_in(scratch: Path, body: Callable[[], T], seconds: float = SECONDS, *, plain: bool = False) -> T:
     """Run `body` in a fork that can write below `scratch` alone and return what it returned, which is pickled.
+
+    With `plain` the superuser loses the right to go past modes, as everybody else never had it.
 
     Raises SandboxError when there can be no such fork, with the reason, when the body raises, with its traceback, and
     when it has not ended after `seconds`.
@@ -77,7 +82,7 @@ def run_in(scratch: Path, body: Callable[[], T], seconds: float = SECONDS) -> T:
         pid = os.fork()
     if pid == 0:
         os.close(reader)
-        _be_the_fork(scratch, body, writer)
+        _be_the_fork(scratch, body, writer, plain=plain)
     os.close(writer)
     try:
         received = _receive(reader, pid, seconds)
@@ -118,7 +123,7 @@ def snapshot(root: Path, *, without: Callable[[str], bool] = lambda _: False) ->
         pending.append("")
     while pending:
         folder = pending.pop()
-        with os.scandir(root / folder) as entries:
+        with contextlib.suppress(PermissionError), os.scandir(root / folder) as entries:
             for entry in entries:
                 path = f"{folder}{entry.name}"
                 if without(path):
@@ -162,12 +167,14 @@ def _digest(path: str, status: os.stat_result) -> str:
         return "unreadable"
 
 
-def _be_the_fork(scratch: Path, body: Callable[[], object], writer: int) -> NoReturn:
+def _be_the_fork(scratch: Path, body: Callable[[], object], writer: int, *, plain: bool) -> NoReturn:
     code = 1
     try:
         os.setsid()
         try:
             _confine(scratch)
+            if plain:
+                _heed_modes()
             answer = _Answer(body())
         except BaseException:
             answer = _Answer(problem=traceback.format_exc())
@@ -212,6 +219,19 @@ def _confine(scratch: Path) -> None:
     left = [where for where, options in _mounts() if "ro" not in options and where != str(scratch)]
     if left or not os.access(scratch, os.W_OK):
         raise SandboxError(f"no sandbox: these mounts can still be written: {left}")
+
+
+def _heed_modes() -> None:
+    """Give up, for this process and its children, the capabilities that go past modes and owners."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in _PAST_MODES:
+        _call(libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "capabilities cannot be given up")
+    header, kept = struct.pack("Ii", _CAPABILITIES_3, 0), 0xFFFFFFFF & ~sum(1 << each for each in _PAST_MODES)
+    sets = (ctypes.c_uint32 * 6)()
+    _call(libc.capget(header, sets), "capabilities cannot be read")
+    for number in range(3):
+        sets[number] &= kept
+    _call(libc.capset(header, sets), "capabilities cannot be set")
 
 
 def _call(answer: int, problem: str) -> None:
