@@ -70,9 +70,10 @@ def test_a_run_converges_or_refuses_and_harms_nobody(
         total.ended += batch.ended
         total.faults += batch.faults
         empty(scratch)
+        # All of them, and at once: pytest cuts a long message short, and a full run takes its time.
+        print("", *batch.faults, sep="\n", flush=True)  # noqa: T201 - as above
     record_property("ended", dict(total.ended))
     print(f"\n{len(seeds)} environments: {dict(total.ended.most_common())}")  # noqa: T201 - the figures
-    print("\n".join(total.faults))  # noqa: T201 - all of them, not what pytest leaves of a long message
     assert not total.faults, f"{len(total.faults)} of {len(seeds)}"
 
 
