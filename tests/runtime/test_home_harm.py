@@ -176,7 +176,9 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize("target", ["x/file.txt", "x/y", "gone"])
+@pytest.mark.parametrize(
+    "target", ["x/file.txt", *(pytest.param(name, marks=pytest.mark.slow) for name in ("x/y", "gone"))]
+)
 @pytest.mark.parametrize("name", LINKS)
 def test_a_link_in_the_home_is_never_followed(tmp_path: Path, twins: Twins, name: str, target: str) -> None:
     def body() -> None:
