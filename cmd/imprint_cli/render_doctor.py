@@ -81,7 +81,7 @@ def render_checks(data: Data) -> str:
 
 def render_explanation(data: Data) -> str:
     """Render what a code means."""
+    told = [remedy["do"] for remedy in data["remedies"]]
     lines = [f"{data['code']}: {data['means']}"]
-    if data["fix"]:
-        lines.append(f"what helps: {data['fix']}")
+    lines += [f"what helps: {do}" for do in told] if len(told) < 2 else ["what helps:", *(f"- {do}" for do in told)]
     return "\n".join(lines)

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imprint.causes.catalogue import Catalogue, Cause, Remedy, Symptom, catalogue
-from imprint.causes.situation import GENERAL
+from imprint.causes.catalogue import Catalogue, Cause, Symptom, catalogue, general_remedies
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse gives it no public name
@@ -21,38 +20,6 @@ TROUBLESHOOTING = DOCS / "troubleshooting.md"
 REASON_CODES = DOCS / "reason-codes.md"
 
 _WIDTH = 118
-
-_PLACES: Mapping[str, str] = {
-    "posix": "on Linux and macOS",
-    "linux": "on Linux",
-    "windows": "on Windows",
-    "powershell": "in PowerShell",
-    "wsl": "in WSL",
-    "debian": "on Debian and Ubuntu",
-    "fedora": "on Fedora and its relatives",
-    "not-hint": "where no hint is printed",
-    "as-planned": "where the planned build is installed",
-    "not-as-planned": "where another build is installed",
-    "kept": "where the GPU build stays for now",
-    "loader-path": "where `LD_LIBRARY_PATH` names that folder",
-    "unconcerned": "one that embedding does not need",
-    "container": "in a container",
-    "managed": "for Imprint's own runtime",
-    "named": "in an environment of your own",
-    "virtual": "in a virtual environment of your own",
-    "conda": "in a conda environment",
-    "externally-managed": "in the system's own Python",
-    "not-changeable": "in conda, or a Python that is no virtual environment",
-    "gpu-planned": "where a GPU is planned",
-    "cpu-planned": "where no GPU can be used",
-    "default-device": "where nobody chose a device",
-    "theirs": "for a package of your own",
-    "pending": "where setup would install another version",
-    "foreign-home": "where the folder belongs to somebody else",
-    "old-runtime": "before ONNX Runtime 1.21",
-    "checked-cpu": "where the CPU build failed",
-}
-"""How a trait of a remedy is told; one without an entry needs no word where nothing was looked at."""
 
 _HEAD = """# Troubleshooting
 
@@ -153,7 +120,7 @@ def _entry(cause: Cause, told: Mapping[str, str], helps: str) -> str:
     lines = [f"### {cause.code}\n", *(_item(f"**{name}:** {_sentence(text)}") for name, text in told.items())]
     if cause.like is not None:
         return "\n".join([*lines, _item(f"**{helps}:** As for {_link(cause, cause.like)}."), ""])
-    remedies = [f"{_place(one.when)}{one.do.format(**GENERAL)}" for one in cause.remedies if not _is_second_best(one)]
+    remedies = [remedy.do for remedy in general_remedies(cause)]
     if len(remedies) < 2:
         lines.append(_item(f"**{helps}:** {_sentence(remedies[0]) if remedies else 'Nothing.'}"))
     else:
@@ -168,16 +135,6 @@ def _link(cause: Cause, code: str) -> str:
     if cause.section is not None:
         return f"[{code}]({'' if other.section is not None else REASON_CODES.name}#{code})"
     return f"[{code}]({'' if other.group is not None else TROUBLESHOOTING.name}#{code})"
-
-
-def _is_second_best(remedy: Remedy) -> bool:
-    """Whether it stands for another one where a word is not known; the pages have a word for everything."""
-    return any(f"not-{word.replace('_', '-')}" in remedy.when for word in GENERAL if word != "hint")
-
-
-def _place(when: tuple[str, ...]) -> str:
-    told = [_PLACES[trait] for trait in when if trait in _PLACES]
-    return f"{', '.join(told)}: " if told else ""
 
 
 def _item(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint import resources
+from imprint.causes.places import place_of
 from imprint.causes.situation import GENERAL, SYSTEMS, Situation
 from imprint.values import Record
 
@@ -117,17 +118,27 @@ def remedies_for(code: str, situation: Situation) -> tuple[Advice, ...]:
 
 
 def general_remedies(cause: Cause, here: Situation | None = None) -> tuple[Advice, ...]:
-    """Return the remedies of a cause as they are told where nothing was looked at.
+    """Return the remedies of a cause as they are told where nothing was looked at, each with where it belongs.
 
     With `here` those for other systems are left out, and what is known of this one is filled in.
     """
     known = {} if here is None else {name: here.words[name] for name in ("sudo", "user") if name in here.words}
     words = {**GENERAL, **known}
-    return tuple(
-        Advice(one.kind, one.do.format(**words))
-        for one in cause.remedies
-        if here is None or all(here.holds(trait) for trait in one.when if trait.removeprefix("not-") in SYSTEMS)
-    )
+    here_at_all = [one for one in cause.remedies if here is None or all(here.holds(trait) for trait in _system(one))]
+    told = []
+    for one in here_at_all:
+        # A remedy for want of a word stands for the one with that word, and here there is a word for everything.
+        if any(
+            f"not-{word.replace('_', '-')}" in one.when for other in here_at_all for word in other.wanted - {"hint"}
+        ):
+            continue
+        shown = [trait for trait in one.when if here is None or trait not in _system(one)]
+        told.append(Advice(one.kind, place_of(shown) + one.do.format(**words)))
+    return tuple(told)
+
+
+def _system(remedy: Remedy) -> list[str]:
+    return [trait for trait in remedy.when if trait.removeprefix("not-") in SYSTEMS]
 
 
 def as_one(remedies: Sequence[Advice]) -> str | None:

@@ -57,8 +57,9 @@ def explain_code(context: Context, code: str) -> Result:
         these = " or ".join(f"`{name}`" for name in near)
         hint = f"did you mean {these}?" if near else "docs/troubleshooting.md and docs/reason-codes.md list the codes"
         raise UsageError(f"unknown code: {code}", hint=hint)
-    fix = as_one(general_remedies(causes[code], here(context.environ)))
-    return Result({"code": code, "means": causes[code].means, "fix": fix})
+    remedies = general_remedies(causes[code], here(context.environ))
+    told = [{"kind": remedy.kind, "do": remedy.do} for remedy in dict.fromkeys(remedies)]
+    return Result({"code": code, "means": causes[code].means, "fix": as_one(remedies), "remedies": told})
 
 
 def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = None) -> Result:

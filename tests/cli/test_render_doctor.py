@@ -76,7 +76,11 @@ def test_where_no_gpu_waits_the_default_is_told_once() -> None:
 
 def test_an_explanation_and_what_is_near_an_unknown_code() -> None:
     context = Context(Home.__new__(Home), {})
-    assert "what helps: " in render_explanation(explain_code(context, "driver-mismatch").data)
+    one = render_explanation(explain_code(context, "gpu-lost-in-container").data)
+    assert one.splitlines()[1:] == ["what helps: restart the container"]
+    several = render_explanation(explain_code(context, "driver-mismatch").data)
+    assert several.splitlines()[1] == "what helps:"
+    assert any(line.startswith("- in a container: ") for line in several.splitlines())
     with pytest.raises(UsageError) as near:
         explain_code(context, "driver-to-old")
     assert "`driver-too-old`" in (near.value.hint or "")

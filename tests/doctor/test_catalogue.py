@@ -80,7 +80,8 @@ def test_what_is_told_in_general_is_whole(cause: Cause) -> None:
 def test_every_code_of_an_error_or_a_warning_is_explained() -> None:
     """Whatever code a command prints, `doctor --explain` knows it."""
     printed = {code for path in (ROOT / "imprint").rglob("*.py") for code in codes_in(path)}
-    printed |= {kind.code for kind in [ImprintError, *every_kind(ImprintError)]}
+    kinds: list[type[ImprintError]] = [ImprintError, *every_kind(ImprintError)]
+    printed |= {kind.code for kind in kinds}
     assert len(printed) > 70
     assert printed - CAUSES.keys() == set()
 
