@@ -24,7 +24,10 @@ def render_plan(data: Data, besides: int = 0) -> str:
 
     `besides` are the bytes that setup would download for embedding beside the build.
     """
-    lines = [f"plan: {describe_build(data['build'], data['version'], data['device'])}: {data['reason']}"]
+    build = describe_build(data["build"], data["version"], data["device"])
+    kept = data["provisional"] and data["build"] not in {None, "cpu"} and data["device"] is None
+    # What is installed for a GPU stays although none can be used at the moment: the reason says why.
+    lines = [f"plan: keep {build} for now, though {data['reason']}" if kept else f"plan: {build}: {data['reason']}"]
     lines.append(f"code: {data['code']}" + (" (provisional)" if data["provisional"] else ""))
     if data["hint"]:
         lines.append(f"hint: {data['hint']}")
@@ -102,6 +105,9 @@ def render_status(data: Data) -> str:
     return f"{data['line']}{since}"
 
 
+_STEPS = {"conv": "convolution", "matmul": "matrix product", "ort": "ONNX Runtime operator"}
+
+
 def render_check(data: Data) -> str:
     """Render the outcome of a check, then each step."""
     head = f"check: {data['outcome']}"
@@ -110,10 +116,13 @@ def render_check(data: Data) -> str:
     device = data.get("device") or {}
     where = device.get("name") or {"cpu": "the CPU", "gpu": "the GPU"}.get(str(device.get("kind")))
     lines = [f"{head} on {where}" if where else head]
-    for name, step in (data.get("steps") or {}).items():
-        detail = step.get("error") or step.get("detail") or ""
-        outcome = step.get("outcome") or ("ok" if step.get("ok") else "failed")
-        lines.append(f"  {name}: {outcome}" + (f" ({detail})" if detail else ""))
+    steps = data.get("steps") or {}
+    if right := [_STEPS.get(name, name) for name, step in steps.items() if step.get("ok")]:
+        lines.append(f"  {', '.join(right)}: ok")
+    for name, step in steps.items():
+        if not step.get("ok"):
+            detail = f" ({step['error']})" if step.get("error") else ""
+            lines.append(f"  {_STEPS.get(name, name)}: failed{detail}")
     if data.get("placement"):
         lines += _placement(data["placement"])
     return "\n".join(lines)

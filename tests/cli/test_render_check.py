@@ -24,8 +24,8 @@ def data(**placement: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a plac
 def test_a_placement_says_shares_and_what_stayed_on_the_cpu() -> None:
     assert render_check(data()).splitlines() == [
         "check: failed (matmul-failed) on NVIDIA L4",
-        "  conv: ok",
-        "  matmul: failed (it broke)",
+        "  convolution: ok",
+        "  matrix product: failed (it broke)",
         "placement of m:",
         "  CUDAExecutionProvider: 224 nodes (77%), 98% of the time",
         "  CPUExecutionProvider: 66 nodes (23%), 2% of the time",
