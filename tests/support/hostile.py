@@ -104,8 +104,8 @@ def compose(made: Handmade, seed: int, *, whole: bool = False) -> Mess:
     own_more(mess)
     for _ in range(chance.choice([0, 1, 1, 2, 2, 3, 4])):
         twist = chance.choice(TWISTS)
-        # A mode that an earlier one set may be in the way.
-        with contextlib.suppress(PermissionError):
+        # A mode or a link that an earlier one set may be in the way.
+        with contextlib.suppress(OSError):
             if what := twist(mess):
                 mess.told.append(f"{twist.__name__}: {what}")
     return mess
