@@ -161,7 +161,8 @@ def run(place: Place, operation: str) -> tuple[str, list[str]]:
             else:
                 result = prune(context, wait_seconds=0) if what == "prune" else status(context)
     except ImprintError as error:
-        return error.specific_code, [] if error.hint else [f"there is no hint: {error.message}"]
+        told = error.hint is not None or str(place.home.root) in error.message
+        return error.specific_code, [] if told else [f"neither a path nor a hint: {error.message}"]
     except HangError:
         return "hang", ["it did not end"]
     except Exception as error:
