@@ -149,6 +149,8 @@ def test_a_failed_check_ends_in_the_cpu_build_and_is_remembered(foreign: Foreign
     result = set_up(foreign, "gpu", prove=failing)
     assert result.ok
     assert [warning.code for warning in result.warnings] == ["check-failed", "requirement-left-out"]
+    assert (result.data["check"]["outcome"], result.data["check"]["device"]["kind"]) == ("failed", "gpu")
+    assert f"imprint setup --venv {shlex.quote(str(foreign.prefix))} --retry-gpu" in (result.warnings[0].hint or "")
     assert result.data["status"]["runs_on"] == "cpu"
     assert "onnxruntime-gpu" not in names(foreign)
     (verdict,) = verdicts.load(foreign.home)
