@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from imprint import access
 from imprint.access import owner_of
 from imprint.causes.catalogue import as_one, catalogue, remedies_for
 from imprint.causes.situation import here
@@ -22,6 +23,8 @@ def outside_error(error: BaseException) -> ImprintError | None:
     """Return what an exception that nobody expected amounts to, where the surroundings are its cause; else None."""
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
         return error_of("process-limit", f"the system refuses another process or thread: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
+        return access.error_of(OSError(error.errno, error.strerror))
     if isinstance(error, PermissionError) and error.filename is not None and not isinstance(error.filename, int):
         folder = blocked_by(os.fsdecode(error.filename))
         return denied_error(os.fsdecode(error.filename), folder) if folder is not None else None

@@ -48,7 +48,7 @@ def config_file(facts: Facts) -> list[Finding]:
 def config_code(error: ImprintError) -> str:
     """Return the finding code of an error that reading the configuration raised."""
     if not isinstance(error, InvalidValueError):
-        return "config-unreadable"
+        return "process-limit" if error.specific_code == "process-limit" else "config-unreadable"
     return "environment-invalid" if error.message.startswith("IMPRINT_") else "config-invalid"
 
 

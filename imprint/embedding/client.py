@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from imprint import touch
+from imprint.causes.errors import outside_error
 from imprint.causes.situation import here
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
@@ -162,7 +163,7 @@ class Worker:
                 stderr=self._talk,
             )
         except OSError as error:
-            raise ImprintError(
+            raise outside_error(error) or ImprintError(
                 f"the runtime's interpreter cannot be started: {settings.python}: {error.strerror}",
                 hint=settings.repair,
                 code="target-incomplete",

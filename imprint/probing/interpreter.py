@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,10 +49,13 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
 
 def _refuse_blocked(path: str, said: str = "") -> None:
     """Raise ImprintError where the way to an interpreter, its disk or a limit of the system keeps it from starting."""
-    from imprint.causes.errors import blocked_error, error_of
+    from imprint.causes.errors import blocked_error, outside_error
 
-    if "[Errno 11]" in said:
-        raise error_of("process-limit", f"`{path}` could not be started: {said}")
+    number = re.match(r"\[Errno (\d+)\]", said)
+    limit = outside_error(OSError(int(number[1]), said)) if number is not None else None
+    if limit is not None:
+        message = f"`{path}` could not be started: {limit.message}"
+        raise ImprintError(message, hint=limit.hint, code=limit.specific_code)
     error = blocked_error(path)
     if error is not None:
         raise error

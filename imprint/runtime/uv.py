@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 from imprint import ownership
 from imprint.addresses import addresses_in, hosts_only
+from imprint.causes.errors import outside_error
 from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
@@ -336,7 +337,11 @@ def _version_of(executable: Path) -> str | None:
         ended = subprocess.run(
             [os.fspath(executable), "--version"], capture_output=True, text=True, timeout=20, check=False, env={}
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except OSError as error:
+        if (outside := outside_error(error)) is not None:
+            raise outside from error
+        return None
+    except (ValueError, subprocess.TimeoutExpired):
         return None
     found = re.match(r"uv (\d+(?:\.\d+)+)", ended.stdout)
     return found[1] if found else None

@@ -56,7 +56,9 @@ def raise_for_write(path: Path, error: OSError, root: Path | None = None) -> NoR
         # What is written beside the file first is not what a person knows; any other file on the way is to be named.
         path = Path(named)
     why, hint = access.explain(error, path, root, writing=True)
-    raise ImprintError(f"cannot write `{path}`: {why}", hint=hint, code="home-not-writable") from error
+    of_the_process = error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+    code = access.CODES[error.errno or 0] if of_the_process else "home-not-writable"
+    raise ImprintError(f"cannot write `{path}`: {why}", hint=hint, code=code) from error
 
 
 def _free(path: Path) -> str:

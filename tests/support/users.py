@@ -47,7 +47,14 @@ class User:
 
     def start(self, command: Sequence[str], home: Path, environ: Mapping[str, str] | None = None) -> Ran:
         """Run any command with that home."""
-        inherited = scrubbed(os.environ) | {"IMPRINT_HOME": str(home), "NO_COLOR": "1", "HOME": "/nonexistent"}
+        # The installer lies beside this Python, which need not be the one that is used.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        inherited = scrubbed(os.environ) | {
+            "IMPRINT_HOME": str(home),
+            "NO_COLOR": "1",
+            "HOME": "/nonexistent",
+            "PATH": path,
+        }
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
