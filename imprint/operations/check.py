@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imprint.causes.situation import here
-from imprint.errors import BusyError, ImprintError
+from imprint.errors import ImprintError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
@@ -101,7 +101,8 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
             writing = Findings(writing_in=context.home)
             record(context, target, inputs, result, writing)
         findings.update(writing)
-    except BusyError as error:
+    except ImprintError as error:
+        # The mutex is busy, or the home cannot be written: what was proved is told all the same.
         return False, [Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint)]
     return True, []
 

@@ -156,6 +156,17 @@ def test_writing_in_a_home_made_by_root_names_its_owner_and_what_to_do(place: Pa
     until_mended(SERVICE, home.root, words, measure(words).code)
 
 
+def test_a_check_that_cannot_be_recorded_tells_what_it_found(place: Path) -> None:
+    home = make_home(place / "home")
+    before = seen(home.root)
+    ran = SERVICE.run(home.root, "check", "--json")
+    calm(ran)
+    assert errors_of(ran)[0]["code"] == errors_of(measure(("check", "--json")))[0]["code"] == "check-failed"
+    (warning,) = [one for one in ran.document()["warnings"] if one["code"] == "not-recorded"]
+    assert "belongs to root" in warning["message"]
+    assert seen(home.root) == before
+
+
 def test_a_secret_of_root_is_not_read_and_that_is_said(place: Path) -> None:
     home = make_home(place / "home")
     ran = SERVICE.run(home.root, "config", "get", "server.token", "--json")
