@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -291,5 +292,7 @@ def disturb(disorder: Disorder) -> None:
     """Do a few of these things at random."""
     for _ in range(disorder.chance.choice([1, 1, 2, 2, 3])):
         change = disorder.chance.choice(DISORDERS)
-        if what := change(disorder):
-            disorder.told.append(f"{change.__name__}: {what}")
+        # What an earlier one put there may be in the way.
+        with contextlib.suppress(OSError):
+            if what := change(disorder):
+                disorder.told.append(f"{change.__name__}: {what}")
