@@ -124,7 +124,7 @@ def remove_empty(path: Path, *, within: Path | Fence) -> bool:
 def move(source: Path, target: Path, *, within: Path | Fence) -> None:
     """Rename `source` to `target`, over a file or a link that is there; both lie below `within`.
 
-    Raises IsADirectoryError when a folder is there. Between two disks the content is copied first.
+    Raises IsADirectoryError when a folder is there. Between two disks a file is copied, and a link made again.
     """
     start, place = require_within(source, within), require_within(target, within)
     with contextlib.suppress(FileNotFoundError):
@@ -133,10 +133,24 @@ def move(source: Path, target: Path, *, within: Path | Fence) -> None:
     try:
         _rename_over(start, place)
     except OSError as error:
-        if error.errno != errno.EXDEV or not stat.S_ISREG(os.lstat(start).st_mode):
+        mode = os.lstat(start).st_mode
+        if error.errno != errno.EXDEV or not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
             raise
-        copy_file(start, place, within=within)
+        if stat.S_ISLNK(mode):
+            _copy_link(start, place)
+        else:
+            copy_file(start, place, within=within)
         os.unlink(start)
+
+
+def _copy_link(source: Path, place: Path) -> None:
+    temporary = _beside(place)
+    os.symlink(os.readlink(source), temporary)
+    try:
+        _rename_over(temporary, place)
+    except BaseException:
+        _forget(temporary)
+        raise
 
 
 def copy_file(source: Path, target: Path, *, within: Path | Fence) -> None:

@@ -6,6 +6,7 @@ Only its interpreter is started, to say which Python it is; nothing is written.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterable, Mapping
@@ -75,7 +76,15 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
 
 
 def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable[Held]) -> None:
-    """Raise ImprintError (`environment-read-only`) when a folder that holds files to be changed refuses that."""
+    """Raise ImprintError (`environment-read-only`) when what is to be changed refuses that, or a RECORD its reading."""
+    touched = tuple(touched)
+    for record in (found.folder / "RECORD" for found in touched if found.folder is not None):
+        if os.path.lexists(record) and not os.access(record, os.R_OK):
+            raise ImprintError(
+                f"`{record}` cannot be read, so nothing tells which files its package consists of",
+                hint=f"make it readable: `chmod u+r {shlex.quote(os.fspath(record))}`",
+                code="environment-read-only",
+            )
     places = (ground.place(path) for found in touched for path in found.files)
     folders = {os.path.dirname(place) for place in places if place is not None and ground.is_package_file(place)}  # noqa: PTH120
     for folder in (os.fspath(environment.prefix), *sorted(folders)):

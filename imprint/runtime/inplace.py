@@ -8,11 +8,12 @@ says, whatever is planned now. No installer ever works in the environment itself
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from imprint.runtime.interrupts import FINISH
 from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.pins import render_lock
-from imprint.runtime.placing import Change
+from imprint.runtime.placing import Change, Going
 from imprint.runtime.replacement import refuse_out_of_range
 from imprint.runtime.unused import Need, left_out
 from imprint.runtime.uv import Uv
@@ -115,19 +116,36 @@ def read_receipt(home: Home, prefix: Path) -> Receipt | None:
 
 def _apply(prepared: InplacePlan, store: Store, uv: Uv, on_event: OnEvent) -> InplaceOutcome:
     reached("inplace-held")
-    staging.sweep(prepared.environment.prefix)
+    environment = prepared.environment
+    staging.sweep(environment.prefix, environment.packages)
     fresh = prepare_again(prepared.asked)
     reached("inplace-recovered")
     if not fresh.pending:
         return InplaceOutcome(fresh, changed=False)
     _try_to_write(fresh.environment.packages)
-    with staging.folder_in(fresh.environment.prefix) as folder:
-        return _Change(fresh, store, uv, on_event, folder).to_the_end()
+    outcome, left = _change(fresh, store, uv, on_event)
+    if not left.pending:
+        return outcome
+    # What a build requires is known only once its metadata is whole.
+    further, _ = _change(left, store, uv, on_event)
+    changes = (*outcome.plan.replacement.changes, *further.plan.replacement.changes)
+    return replace(
+        outcome,
+        plan=replace(outcome.plan, replacement=replace(outcome.plan.replacement, changes=changes)),
+        removed=tuple(sorted({*outcome.removed, *further.removed})),
+        skipped=(*outcome.skipped, *further.skipped),
+    )
+
+
+def _change(plan: InplacePlan, store: Store, uv: Uv, on_event: OnEvent) -> tuple[InplaceOutcome, InplacePlan]:
+    """Carry one plan out; return the outcome, and what is to be done then."""
+    with staging.folder_for(plan.environment.prefix, plan.environment.packages) as folder:
+        return _Change(plan, store, uv, on_event, folder).to_the_end()
 
 
 @dataclass(slots=True)
 class _Change:
-    """One change of one environment, under its lock. `folder` is ours, in the environment, for this change."""
+    """One change of one environment, under its lock. `folder` is ours, on the environment's disk, for this change."""
 
     plan: InplacePlan
     store: Store
@@ -135,7 +153,8 @@ class _Change:
     on_event: OnEvent
     folder: Path
 
-    def to_the_end(self) -> InplaceOutcome:
+    def to_the_end(self) -> tuple[InplaceOutcome, InplacePlan]:
+        """Carry the plan out; return the outcome, and what is to be done then."""
         plan, store = self.plan, self.store
         staged, packages = self._stage() if plan.replacement.install else ((), self.folder)
         reached("inplace-staged")
@@ -155,16 +174,15 @@ class _Change:
         reached("inplace-journalled")
         try:
             self._replace(change, intent)
-        except ImprintError as error:
-            error.hint = FINISH
-            raise
-        loaded = self._prove()
+            left, loaded = self._prove()
+        except Exception as error:
+            raise self._undone(change, error) from error
         reached("inplace-proved")
         self._record()
         reached("inplace-receipt")
         journal.finish(store)
         reached("inplace-finished")
-        return InplaceOutcome(
+        outcome = InplaceOutcome(
             plan=plan,
             changed=True,
             removed=intent.uninstall,
@@ -173,6 +191,34 @@ class _Change:
             package=loaded["package"],
             version=loaded["version"],
             file=loaded["file"],
+        )
+        return outcome, left
+
+    def _undone(self, change: Change, error: Exception) -> Exception:
+        """Put everything back after a failure midway, and return the error that says so."""
+        try:
+            placing.undo(change)
+            if self.plan.journal is None:
+                journal.finish(self.store)
+            else:
+                journal.write_journal(self.store, self.plan.journal)
+        except (OSError, ImprintError):
+            # The journal stays, and the next run goes on from here.
+            ending, hint = "the change is half done", FINISH
+        else:
+            ending = "nothing was changed"
+            hint = "find what holds it (`lsattr`, `findmnt -T`: an attribute, a mount), then run the same command again"
+        if isinstance(error, ImprintError):
+            error.message, error.hint = f"{error.message}; {ending}", FINISH if hint == FINISH else error.hint
+            return error
+        if not isinstance(error, OSError) or error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EPIPE}:
+            return error
+        named = error.filename or self.plan.environment.packages
+        why = (error.strerror or str(error)).lower()
+        return ImprintError(
+            f"`{os.fsdecode(named)}` cannot be replaced: {why}; {ending}",
+            hint=hint,
+            code="environment-read-only",
         )
 
     @property
@@ -204,7 +250,7 @@ class _Change:
         total = needed or None
         if needed is not None:
             # Copied, not linked: the environment's disk takes it once more.
-            space.require(needed, plan.environment.prefix)
+            space.require(needed, plan.environment.packages)
 
         def on_bytes(done: int) -> None:
             shown = done if total is None else min(done, total)
@@ -251,36 +297,41 @@ class _Change:
         )
 
     def _replace(self, change: Change, intent: Journal) -> None:
-        prefix = self.plan.environment.prefix
         self._say("start", "install", "changing the environment")
         builds = [found for found in change.going if found.is_build]
-        libraries = [found for found in change.coming if not found.is_build]
         runtimes = [found for found in change.coming if found.is_build]
-        for coming in libraries:
-            placing.put_in(change, coming, [found for found in change.going if found.name == coming.name])
+        done: list[Going] = []
+        for coming in change.coming:
+            if not coming.is_build:
+                replaced = [found for found in change.going if found.name == coming.name]
+                placing.put_in(change, coming, replaced)
+                done += replaced
         reached("inplace-libraries")
         for coming in runtimes:
             placing.put_in(change, coming, builds)
+            done += builds
         reached("inplace-switched")
-        done = {found.name for found in (*libraries, *runtimes, *(builds if runtimes else ()))}
         for going in change.going:
-            if going.name not in done:
+            if not any(going is found for found in done):
                 placing.take_out(change, going)
         reached("inplace-removed")
-        now = claims.claims_of(read_held(inventory.inspect(prefix)), self._ground)
-        leftovers.remove(self._ground, intent.folders, intent.files, now)
+        now = claims.claims_of(read_held(inventory.inspect(self.plan.environment.prefix)), self._ground)
+        placing.discard(change, leftovers.find(self._ground, intent.folders, intent.files, now))
         reached("inplace-swept")
 
-    def _prove(self) -> Mapping[str, Any]:
+    def _prove(self) -> tuple[InplacePlan, Mapping[str, Any]]:
+        """Return what is left to do, which may be libraries that nothing needs any more, and what is loaded."""
         self._say("start", "verify", "loading what was installed")
-        again = prepare_again(self.plan.asked, repair=False)
-        if not again.replacement.is_empty or again.leftovers:
-            names = [f"{change.name} ({change.why})" for change in again.replacement.changes] or list(again.leftovers)
+        again = replace(prepare_again(self.plan.asked, repair=False), journal=None, staged=False)
+        wrong = [change for change in again.replacement.changes if change.after is not None]
+        wrong += [change for change in again.replacement.changes if change.name in self.plan.replacement.uninstall]
+        if wrong or again.leftovers:
+            names = [f"{change.name} ({change.why})" for change in wrong] or list(again.leftovers)
             raise IntegrityError(
                 f"the environment is not what was installed: {', '.join(names[:3])}",
                 hint="something else changes it at the same time; run the same command again",
             )
-        return _load(self.plan)
+        return again, _load(self.plan)
 
     def _record(self) -> None:
         plan = self.plan

@@ -161,24 +161,25 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
         receipt={**(receipt.installed if receipt else {}), **(interrupted.install if interrupted else {})},
         marked=frozenset(interrupted.uninstall if interrupted else ()),
     )
-    decided = decide_replacement(held, seen.runtime, wanted, known, environment.markers)
-    touched = [found for found in held if found.name in decided.uninstall]
     ground = claims.ground_of(environment.prefix, environment.packages)
+    has_build = interrupted is not None or any(found.is_build for found in held)
+    rests = _leftovers(ground, held) if has_build else ()
+    decided = decide_replacement(held, seen.runtime, replace(wanted, rests=rests[:1]), known, environment.markers)
+    touched = [found for found in held if found.name in decided.uninstall]
     refuse_read_only(environment, ground, touched)
     if decided.install:
         refuse_links(environment, decided.install)
-    has_build = interrupted is not None or any(found.is_build for found in held)
     return InplacePlan(
         asked=asked,
         environment=environment,
         wanted=wanted,
         held=held,
         replacement=decided,
-        leftovers=_leftovers(ground, held) if has_build else (),
+        leftovers=rests,
         journal=interrupted,
         receipt=receipt,
         download_bytes=asked.plan.download_bytes if decided.install else 0,
-        staged=any(environment.prefix.glob(f"{staging.PREFIX}*/{staging.MARK}")),
+        staged=staging.is_left(environment.prefix, environment.packages),
     )
 
 

@@ -1,4 +1,4 @@
-"""Finds and removes the rests of builds: files that no installed distribution claims, where only a build has files.
+"""Finds the rests of builds: files that no installed distribution claims, where only a build has files.
 
 Where no build was ever installed such files are their owner's, and so is what no wheel of ours brings.
 """
@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from imprint import touch
-from imprint.runtime import claims
 from imprint.runtime.claims import RUNTIME_FOLDER, Claims, Ground
-from imprint.touch import Fence
 
-__all__ = ["RUNTIME_FOLDER", "remove", "unclaimed"]
+__all__ = ["RUNTIME_FOLDER", "find", "remove_empty_folders", "unclaimed"]
 
 _BROUGHT = re.compile(
     r".*\.(?:py|pyi|pyc|pyd|so|dll|dylib|lib|a|h|hpp|inc|onnx|pb|json|config|targets)|.*\.so\.[\d.]+"
@@ -34,33 +32,14 @@ def unclaimed(ground: Ground, folders: Iterable[str], claimed: Claims) -> tuple[
     return tuple(path for path in sorted(found) if _is_left(ground, path, claimed))
 
 
-def remove(ground: Ground, folders: Iterable[str], paths: Iterable[str], claimed: Claims) -> int:
-    """Remove what `unclaimed` finds, and those of `paths` that nobody claims; return how many.
+def find(ground: Ground, folders: Iterable[str], paths: Iterable[str], claimed: Claims) -> tuple[str, ...]:
+    """Return the places of what `unclaimed` finds, and of those of `paths` that nobody claims.
 
-    `paths` are files that a change of ours has recorded before. What is not a file or a link stays.
+    `paths` are files that a change of ours has recorded before. What is not a file or a link is left out.
     """
     going = {path for path in paths if _is_file(ground, path) and not claimed.hold(ground.place(path) or "")}
     going.update(unclaimed(ground, folders, claimed))
-    return remove_files(ground, [place for path in sorted(going) if (place := ground.place(path))])
-
-
-def remove_files(ground: Ground, places: Sequence[str]) -> int:
-    """Remove files of an environment with what was compiled from them, then folders left empty; return how many."""
-    packages, scripts = Fence(ground.packages), Fence(ground.scripts)
-    count = sum(
-        touch.remove_file(Path(place), within=scripts if ground.is_script(place) else packages) for place in places
-    )
-    remove_compiled(ground, places)
-    return count
-
-
-def remove_compiled(ground: Ground, places: Sequence[str]) -> None:
-    """Remove what was compiled from sources that are gone, then the folders that they all have left empty."""
-    packages = Fence(ground.packages)
-    for place in places:
-        for compiled in claims.compiled_of(place):
-            touch.remove_file(compiled, within=packages)
-    remove_empty_folders(ground, {Path(place).parent for place in places if ground.is_package_file(place)})
+    return tuple(place for path in sorted(going) if (place := ground.place(path)) is not None)
 
 
 def remove_empty_folders(ground: Ground, folders: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,7 +59,8 @@ class Change:
     """What is done to an environment, judged. `skipped` are rows of leaving distributions that are not their own.
 
     `trash` is a folder of ours on the same disk: what leaves is renamed into it, which takes no time and works where a
-    file is in use, and is deleted with it once the change is done.
+    file is in use, and is deleted with it once the change is done. `moved` and `made` are what was renamed and which
+    folders were made so far, for `undo`.
     """
 
     ground: Ground
@@ -67,6 +68,8 @@ class Change:
     going: tuple[Going, ...]
     skipped: tuple[Skipped, ...] = ()
     trash: Path = field(kw_only=True)
+    moved: list[tuple[Path, Path]] = field(default_factory=list, kw_only=True, repr=False, compare=False)
+    made: list[Path] = field(default_factory=list, kw_only=True, repr=False, compare=False)
     fence: Fence = field(kw_only=True, repr=False, compare=False)
 
     @property
@@ -114,6 +117,9 @@ def judge(  # noqa: PLR0913 - all but the first four are keywords
     }
     judged = _Judge(ground, staying, theirs, ours, frozenset(replaceable))
     coming = tuple(judged.coming(found, packages) for found, packages in staged)
+    # What another that leaves has as its own, or what comes takes over, is not left alone.
+    settled = {place for each in going for place in each.files} | {place for each in coming for place in each.places}
+    skipped = [row for row in skipped if ground.place(row.path) not in settled]
     return Change(ground, coming, tuple(going), tuple(skipped), trash=trash, fence=Fence(ground.prefix))
 
 
@@ -251,7 +257,7 @@ def put_in(change: Change, coming: Coming, replaced: Iterable[Going]) -> None:
     """
     replaced = tuple(replaced)
     for found in replaced:
-        _discard(change, found.info / INSTALLER)
+        _discard_tree(change, found.info / INSTALLER)
     # The metadata first: from then on every file is claimed.
     for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
         _land(change, coming.files[place], Path(place))
@@ -263,32 +269,65 @@ def put_in(change: Change, coming: Coming, replaced: Iterable[Going]) -> None:
 
 def take_out(change: Change, found: Going) -> None:
     """Remove a distribution's own files, then its metadata, except where something that came has taken their place."""
-    ground = change.ground
     taken = {place for coming in change.coming for place in coming.places}
-    info = ground.place(found.info.name) or ""
-    kept = {place for place in taken if place.startswith(info + os.sep)}
-    if not kept:
-        _discard(change, found.info / INSTALLER)
-    going = [place for place in found.files if place not in taken]
-    for place in going:
+    info = change.ground.place(found.info.name) or ""
+    if not any(place.startswith(info + os.sep) for place in taken):
+        _discard_tree(change, found.info / INSTALLER)
+    discard(change, [place for place in found.files if place not in taken])
+    _discard_tree(change, found.info, taken)
+
+
+def discard(change: Change, places: Sequence[str]) -> None:
+    """Remove files of the environment with what was compiled from them, then the folders that they have left empty."""
+    for place in places:
         _discard(change, Path(place))
-    leftovers.remove_compiled(ground, going)
-    if not kept:
-        _discard(change, found.info)
-        return
-    for path in sorted(found.info.iterdir()):
-        if f"{info}{os.sep}{path.name}" not in kept and not access.is_folder(path):
-            _discard(change, path)
+        for compiled in claims.compiled_of(place):
+            _discard(change, compiled)
+    inside = {Path(place).parent for place in places if change.ground.is_package_file(place)}
+    leftovers.remove_empty_folders(change.ground, inside)
+
+
+def undo(change: Change) -> None:
+    """Put everything back that was renamed, last first. Raises OSError where the system refuses; the rest stays."""
+    while change.moved:
+        source, target = change.moved[-1]
+        if os.path.lexists(target):
+            touch.make_folder(source.parent, within=change.fence)
+            touch.move(target, source, within=change.fence)
+        change.moved.pop()
+    for folder in reversed(change.made):
+        touch.remove_empty(folder, within=change.fence)
 
 
 def _land(change: Change, source: Path, place: Path) -> None:
     if not access.is_folder(place.parent):
+        missing = [folder for folder in (place.parent, *place.parent.parents) if not os.path.lexists(folder)]
+        change.made.extend(reversed(missing))
         touch.make_folder(place.parent, within=change.fence)
     # Renaming over a file makes some file systems write the new one to disk first (ext4: 1 ms for each of hundreds).
     _discard(change, place)
-    touch.move(source, place, within=change.fence)
+    _move(change, source, place)
 
 
 def _discard(change: Change, path: Path) -> None:
     if os.path.lexists(path):
-        touch.move(path, change.trash / secrets.token_hex(8), within=change.fence)
+        _move(change, path, change.trash / secrets.token_hex(8))
+
+
+def _discard_tree(change: Change, top: Path, taken: Collection[str] = ()) -> None:
+    """Discard what is below a folder, file by file, since some file systems (overlays) rename no folder."""
+    if not access.is_folder(top) or top.is_symlink():
+        _discard(change, top)
+        return
+    for found, folders, names in os.walk(top, topdown=False):
+        links = [name for name in folders if Path(found, name).is_symlink()]
+        for path in (Path(found, name) for name in (*names, *links)):
+            if os.fspath(Path(os.path.realpath(found), path.name)) not in taken:
+                _discard(change, path)
+        touch.remove_empty(Path(found), within=change.fence)
+
+
+def _move(change: Change, source: Path, target: Path) -> None:
+    # Noted before: what was not moved after all is not there to be put back.
+    change.moved.append((source, target))
+    touch.move(source, target, within=change.fence)

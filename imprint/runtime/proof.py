@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from imprint import access
 from imprint.paths import Home
 from imprint.probing.host import RealHost
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_name
@@ -199,7 +200,7 @@ def _below(folder: str, name: str) -> Iterator[str]:
         for entry in found:
             if entry.name == "__pycache__":
                 continue
-            if entry.is_dir() and depth < 16:
+            if depth < 16 and access.is_folder(Path(entry.path)):
                 pending.append((entry.path, f"{inside}/{entry.name}", depth + 1))
             else:
                 seen += 1

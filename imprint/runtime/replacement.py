@@ -67,11 +67,16 @@ class Stays:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is planned: the entries of the lock for this target, and what the build itself requires of others."""
+    """What is planned: the entries of the lock for this target, and what the build itself requires of others.
+
+    `rests` are files in the folder of ONNX Runtime that no package claims: with one, a build is installed anew, since
+    they may be its own.
+    """
 
     pins: tuple[Pin, ...]
     requires: tuple[str, ...] = ()
     repair: bool = False
+    rests: tuple[str, ...] = ()
 
     @property
     def runtime(self) -> Pin:
@@ -231,6 +236,11 @@ class _Seen:
         if package is None or package.package != pin.name or package.version != pin.version:
             what = f"{package.package} {package.version}" if package is not None and package.package else "no build"
             return f"its files are those of {what}"
+        return self._why_anew()
+
+    def _why_anew(self) -> str | None:
+        if self.wanted.rests:
+            return f"`{self.wanted.rests[0]}` beside it belongs to no package"
         return "repair was asked for" if self.wanted.repair else None
 
     def _judge_library(self, pin: Pin, found: Held, broken: str | None) -> str | Stays | None:

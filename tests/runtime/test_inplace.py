@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -443,3 +444,55 @@ def test_records_of_an_earlier_environment_at_the_same_path_do_not_count(foreign
 
 def _plan() -> Plan:
     return Plan("cpu", "cpu.txt", "1.31.1", None, "device-cpu", "model.device is cpu")
+
+
+def test_a_file_that_cannot_be_renamed_is_a_refusal_with_everything_as_it_was(
+    foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.create(*BASE, CPU)
+    before = foreign.tree()
+    rename = os.replace
+
+    def refuse(source: str | Path, target: str | Path) -> None:
+        if Path(source).name == "libonnxruntime.so.1.31.1" and "site-packages" in str(source):
+            raise PermissionError(1, "Operation not permitted", str(source))
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(ImprintError, match="nothing was changed") as caught:
+            foreign.setup("cuda13")
+    assert caught.value.specific_code == "environment-read-only"
+    assert "libonnxruntime.so" in caught.value.message
+    assert foreign.tree() == before
+    assert not inplace.is_interrupted(foreign.home, foreign.prefix)
+    foreign.setup("cuda13")
+    assert_exactly(foreign, "cuda13")
+
+
+def test_a_disk_that_renames_no_folder_is_none_too_many(foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overlays, such as a container image's layers, rename no folder that a lower layer holds."""
+    foreign.create(*BASE, CPU)
+    rename = os.replace
+
+    def refuse(source: str | Path, target: str | Path) -> None:
+        if Path(source).is_dir() and not Path(source).is_symlink():
+            raise OSError(errno.EXDEV, "Invalid cross-device link", str(source))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    foreign.setup("cuda13")
+    assert_exactly(foreign, "cuda13")
+
+
+def test_a_cut_record_never_costs_a_file(foreign: Foreign) -> None:
+    """What a cut RECORD does not name any more may still be the build's own."""
+    foreign.create(*BASE)
+    foreign.setup("cpu")
+    record = next(foreign.packages.glob("onnxruntime-1*.dist-info")) / "RECORD"
+    lines = record.read_text().splitlines()
+    record.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
+    [change] = foreign.prepare("cpu").replacement.changes
+    assert "belongs to no package" in change.why
+    foreign.setup("cpu")
+    assert_exactly(foreign, "cpu")

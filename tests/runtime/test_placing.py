@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from imprint import touch
 from imprint.errors import ImprintError
 from imprint.runtime import claims, inventory, placing
 from imprint.runtime.metadata import Held, read_held
 from imprint.runtime.placing import Change
+
+NEW = "EVB6Di9eadXfpApiob17buV-a82FxnybhDGzb_8hxDc"
+"""The digest of the text "new", as RECORD writes it."""
 
 
 def distribution(packages: Path, name: str, version: str, files: dict[str, str]) -> Path:
@@ -196,3 +200,54 @@ def test_a_stop_midway_leaves_metadata_that_says_so(place: Place, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         place.carry_out(change)
     assert all("no-installer" in found.problems for found in place.held(place.packages))
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text() if path.is_file() else "/"
+        for path in sorted(folder.rglob("*"))
+        if ".imprint-staged" not in str(path)
+    }
+
+
+@pytest.mark.parametrize("count", range(1, 16))
+def test_whatever_fails_midway_everything_is_put_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    old = {"onnxruntime/__init__.py": "old", "onnxruntime/sub/only_old.py": "old", "onnxruntime/capi/lib.so": "old"}
+    distribution(place.packages, "onnxruntime-gpu", "1.0", old)
+    cache = place.packages / "onnxruntime" / "sub" / "__pycache__"
+    cache.mkdir()
+    (cache / "only_old.cpython-311.pyc").write_text("compiled")
+    before = tree(place.prefix)
+    change = place.judge("onnxruntime-gpu")
+    calls = 0
+    move = touch.move
+
+    def refuse(source: Path, target: Path, *, within: Path | touch.Fence) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == count:
+            raise OSError(1, "operation not permitted", str(target))
+        move(source, target, within=within)
+
+    monkeypatch.setattr(touch, "move", refuse)
+    try:
+        place.carry_out(change)
+    except OSError:
+        placing.undo(change)
+        assert tree(place.prefix) == before
+    else:
+        assert calls < count
+
+
+def test_what_another_that_comes_takes_over_is_not_said_to_be_left(place: Place) -> None:
+    info = distribution(place.packages, "onnxruntime", "1.0", {"onnxruntime/__init__.py": "old"})
+    script = place.prefix / "bin" / "onnxruntime_test"
+    (place.prefix / ".imprint-staged-x" / "bin").mkdir()
+    for path in (script, place.prefix / ".imprint-staged-x" / "bin" / "onnxruntime_test"):
+        path.write_text("new")
+    for record in (info / "RECORD", place.staged / "onnxruntime-2.0.dist-info" / "RECORD"):
+        digest = "J-wFY_JfQ-8jYAyy6JZW1G4wYZKiCWqgyVG5JXzK_qM" if "1.0" in str(record) else NEW
+        record.write_text(record.read_text() + f"../../../bin/onnxruntime_test,sha256={digest},3\n")
+    assert place.judge("onnxruntime").skipped == ()
