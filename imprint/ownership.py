@@ -102,11 +102,19 @@ def unsafe(home: Home, path: Path) -> ImprintError | None:
     """
     if sys.platform == "win32":
         return None
+    shared: Path | None = None
     for place in _way(home.root, path):
         try:
             found = place.lstat()
         except OSError:
             return None
+        if shared is not None and found.st_uid not in {0, os.geteuid()}:
+            return ImprintError(
+                f"everybody may put things into `{shared}`, and `{place}` belongs to {access.owner_of(found)}",
+                hint=f"set IMPRINT_HOME to a folder of your own, or remove `{place}`",
+                code="unsafe-home",
+            )
+        shared = place if found.st_mode & stat.S_IWOTH and _is_sticky(found) else None
         if not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not _is_sticky(found):
             close = shlex.join(["chmod", "o-w", os.fspath(place)])
             mine = os.geteuid() in {0, found.st_uid}

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,41 +96,76 @@ def ground_of(prefix: Path, packages: Path) -> Ground:
 class Claims:
     """What some distributions say is theirs: single places, and folders with all below them."""
 
-    places: frozenset[str]
-    folders: frozenset[str] = frozenset()
+    _places: frozenset[str]
+    _folders: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, places: Iterable[str], folders: Iterable[str] = ()) -> Claims:
+        """Return the claims on these."""
+        return cls(frozenset(map(_key, places)), frozenset(map(_key, folders)))
+
+    def hold_folder(self, place: str) -> bool:
+        """Whether a whole folder is claimed."""
+        return _key(place) in self._folders
 
     def hold(self, place: str) -> bool:
         """Whether a place is claimed; a compiled file goes with its source."""
-        above = os.path.normcase(place)
-        if above in self.places or source_of(above) in self.places:
+        above = _key(place)
+        if above in self._places or source_of(above) in self._places:
             return True
-        while above and above not in self.folders and os.path.dirname(above) != above:  # noqa: PTH120 - thousands
+        while above and above not in self._folders and os.path.dirname(above) != above:  # noqa: PTH120 - thousands
             above = os.path.dirname(above)  # noqa: PTH120 - as above
-        return above in self.folders
+        return above in self._folders
+
+
+def _key(place: str) -> str:
+    """Return the form in which a place is compared: disks that were copied from others spell names differently."""
+    return place.casefold() if place.isascii() else unicodedata.normalize("NFC", place).casefold()
 
 
 def claims_of(held: Iterable[Held], ground: Ground) -> Claims:
     """Return what distributions claim.
 
-    One whose RECORD cannot be read claims what is near it: the modules it is named after, and its metadata.
+    One whose RECORD cannot be read, or is not whole, claims what is near it besides: the modules it is named after, the
+    folders in which it names files, and its metadata.
     """
     places: set[str] = set()
     folders: set[str] = set()
     for found in held:
-        places.update(place for place in map(ground.place, found.files) if place is not None)
+        spelled = {spelling for recorded in found.files for spelling in _spellings(recorded)}
+        named = {place for place in map(ground.place, spelled) if place is not None}
+        places |= named
         near = [found.folder.name] if found.folder is not None else []
-        if not _is_readable(found, ground):
+        if not _is_whole(found, ground):
             near += _modules_of(found)
+            near += _folders_near(spelled)
         folders.update(place for place in map(ground.place, near) if place is not None)
-    return Claims(frozenset(map(os.path.normcase, places)), frozenset(map(os.path.normcase, folders)))
+    return Claims.of(places, folders)
 
 
-def _is_readable(found: Held, ground: Ground) -> bool:
-    """Whether a RECORD can be believed to name all: it is text, and at least one file that it names is there."""
-    if any("\0" in path or not path.isprintable() for path in found.files):
+_SHARED = frozenset({"", "onnxruntime", "onnxruntime/capi", *NAMESPACES})
+"""Folders that nobody claims whole for naming a file in them; neither is what lies outside or is of all of CUDA 13."""
+
+
+def _folders_near(paths: Iterable[str]) -> list[str]:
+    folders = {Path(os.path.normpath(path)).parent.as_posix() for path in paths} - _SHARED
+    return [folder for folder in folders if not folder.startswith(("..", "/", "nvidia/cu13")) and folder != "."]
+
+
+def _spellings(recorded: str) -> Iterator[str]:
+    """Yield a row's path, and what it may mean where somebody rewrote the RECORD by hand or with another program."""
+    yield recorded
+    if recorded[-1:] in "/. \n\"'" or recorded[:1] in " \"'" or "\\" in recorded or ";" in recorded or "\t" in recorded:
+        plain = re.split(r"[;\t]", recorded)[0].strip(" \r\n\"'").replace("\\", "/")
+        yield os.path.normpath(plain) if plain else recorded
+
+
+def _is_whole(found: Held, ground: Ground) -> bool:
+    """Whether a RECORD can be believed to name all: it is text, names itself, and all that it names is there."""
+    if not any(path.endswith(".dist-info/RECORD") for path in found.files):
         return False
-    places = (ground.place(path) for path in found.files)
-    return any(place is not None and mode_of(place) for place in places)
+    places = (ground.place(path) if path.isprintable() else None for path in found.files)
+    return all(place is not None and mode_of(place) for place in places)
 
 
 def folders_of(name: str) -> tuple[str, ...]:
@@ -147,7 +183,7 @@ def folders_of(name: str) -> tuple[str, ...]:
 def _modules_of(found: Held) -> list[str]:
     """Return where a distribution without a RECORD has its modules, as far as its name and its metadata tell."""
     if is_vendor(found.name):
-        return list(folders_of(found.name))
+        return [folder for folder in folders_of(found.name) if folder != "nvidia/cu13"]
     stem = found.name.replace("-", "_")
     tops = [top for top in found.tops if top not in NAMESPACES]
     return [path for top in {stem, *tops} for path in (top, f"{top}.py")]

@@ -107,7 +107,7 @@ def is_build(name: str, recorded: Collection[str]) -> bool:
     """Whether a distribution is a build of ONNX Runtime: named like one, and owner of modules below `onnxruntime/`.
 
     Plug-ins, stubs and other people's packages are named like builds too and live beside one, or are no package at
-    all (installed from a checkout). Only a distribution that our own locks name is one without a RECORD to show.
+    all (installed from a checkout). Only a distribution that our own locks name is one without a whole RECORD to show.
     """
     if not is_runtime(name):
         return False
@@ -115,7 +115,11 @@ def is_build(name: str, recorded: Collection[str]) -> bool:
     paths = [path if path.startswith("onnxruntime/") else os.path.normpath(path) for path in recorded]
     if any(path == "onnxruntime/__init__.py" or path.startswith("onnxruntime/capi/") for path in paths):
         return True
-    return name in OWN_NAMES and not any(path.endswith((".py", ".pth")) for path in paths)
+    if name not in OWN_NAMES:
+        return False
+    return any(path.startswith("onnxruntime/") for path in paths) or not any(
+        path.endswith((".py", ".pth")) for path in paths
+    )
 
 
 def packages_folder(prefix: Path) -> Path | None:
@@ -195,7 +199,7 @@ def tree_files(folder: Path) -> Iterator[os.stat_result]:
 
 def _is_info(name: str) -> bool:
     # What begins so pip renamed while it replaced a package, and was killed before it removed it.
-    return name.endswith(".dist-info") and not name.startswith("~")
+    return name.lower().endswith(".dist-info") and not name.startswith("~")
 
 
 def _info_folders(packages: Path) -> list[Path]:

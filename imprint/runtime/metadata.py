@@ -7,6 +7,7 @@ imported or changed.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,10 +76,10 @@ def read_held(inventory: Inventory) -> tuple[Held, ...]:
 def recorded_files(info: Path) -> dict[str, str]:
     """Return the paths in the RECORD of a dist-info folder with their hashes; empty when it cannot be read.
 
-    Compiled files are left out: whoever removes a module removes those.
+    What is compiled at run time is left out: whoever removes a module removes that.
     """
     rows = read_rows(info) or ()
-    return {row[0]: row[1] if len(row) > 1 else "" for row in rows if not row[0].endswith(".pyc")}
+    return {row[0]: row[1] if len(row) > 1 else "" for row in rows if "__pycache__/" not in row[0]}
 
 
 def parse_headers(text: str) -> dict[str, list[str]]:
@@ -130,9 +131,16 @@ def _egg(path: Path) -> Held:
         next(iter(headers.get("version", [])), None),
         tuple(requires),
         folder=path,
+        files=_installed_files(path),
         origin="egg",
         tops=tuple(_read(path / "top_level.txt").split()),
     )
+
+
+def _installed_files(egg: Path) -> dict[str, str]:
+    """Return what `setup.py install` and old versions of pip listed, relative to the folder of packages."""
+    lines = _read(egg / "installed-files.txt").splitlines()
+    return {os.path.normpath(f"{egg.name}/{line}"): "" for line in lines if line.strip()}
 
 
 def _before_sections(text: str) -> Sequence[str]:

@@ -110,7 +110,7 @@ def judge(  # noqa: PLR0913 - all but the first four are keywords
     folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
     if any(found.is_build for found in held):
         folders.add(claims.RUNTIME_FOLDER)
-    rests = {*leftovers.unclaimed(ground, folders, Claims(frozenset())), *left}
+    rests = {*leftovers.unclaimed(ground, folders, Claims.of(())), *left}
     replaceable = {
         *(place for found in going for place in found.files),
         *(place for place in map(ground.place, rests) if place is not None),
@@ -193,7 +193,7 @@ class _Judge:
 
     def _is_own_metadata(self, found: Held, place: str) -> bool:
         folder = self.ground.place(found.folder.name) if found.folder is not None else None
-        return folder is not None and folder in self.ours.folders and place.startswith(folder + os.sep)
+        return folder is not None and self.ours.hold_folder(folder) and place.startswith(folder + os.sep)
 
     def _holder(self, place: str) -> str:
         for found in self.staying:

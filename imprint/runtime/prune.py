@@ -38,8 +38,11 @@ class Pruned:
 def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
     """Remove what a killed run left: generations that were never finished, and files it tried links with.
 
-    A finished generation may be what that run had only to point to, so it stays.
+    A finished generation may be what that run had only to point to, so it stays. Raises StateNewerError and StateError
+    for a manifest that a newer Imprint wrote or that cannot be read: later would be too late to stop.
     """
+    for folder in generations.folders(home):
+        target.read_manifest(home, folder.name)
     space.remove_trials(home.cache, home.runtimes)
     folders = _unneeded(home, pointer)
     _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()), home.runtimes)

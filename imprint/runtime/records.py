@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import csv
 import hashlib
 import io
@@ -53,7 +54,13 @@ def read_text(path: Path, limit: int = METADATA_LIMIT) -> str | None:
         return None
     finally:
         os.close(descriptor)
-    return content.decode("utf-8", "surrogateescape") if len(content) <= limit else None
+    return _decode(content) if len(content) <= limit else None
+
+
+def _decode(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    return content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
 def read_rows(info: Path) -> tuple[tuple[str, ...], ...] | None:
@@ -75,9 +82,7 @@ def read_rows(info: Path) -> tuple[tuple[str, ...], ...] | None:
             except csv.Error:
                 continue
     rows = [row for row in rows if row and row[0]]
-    if not any("/" in row[0] for row in rows):
-        rows = [[row[0].replace("\\", "/"), *row[1:]] for row in rows]
-    return tuple(tuple(row) for row in rows)
+    return tuple((row[0] if "/" in row[0] else row[0].replace("\\", "/"), *row[1:]) for row in rows)
 
 
 def hash_is(path: Path, recorded: str) -> bool:

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from imprint import ownership
+from imprint import access, ownership
 from imprint.addresses import addresses_in, hosts_only
 from imprint.causes.errors import outside_error
 from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
-from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
+from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, NotOursError
 from imprint.last_words import shortened
 from imprint.paths import Home
 from imprint.runtime import space
@@ -159,6 +159,7 @@ class Uv:
         lock_seconds: int = _LOCK_SECONDS,
         macos: str | None = None,
     ) -> None:
+        _require_cache(self.home.cache)
         environ = environment(self.home, self.environ, self.sources) | {"UV_LOCK_TIMEOUT": str(lock_seconds)}
         if macos is not None:
             environ["MACOSX_DEPLOYMENT_TARGET"] = macos
@@ -167,6 +168,25 @@ class Uv:
         if returncode:
             where, sources = self.home.root, self.sources
             raise classify(returncode, text, where=where, needed=needed, sources=sources, environ=environ)
+
+
+_OF_NO_CACHE = re.compile(r"\.lock|\.gitignore|\.link-.*|\.tmp.*")
+"""What may lie in a folder of ours before uv has made it a cache."""
+
+
+def _require_cache(folder: Path) -> None:
+    """Raise NotOursError when a folder is not a cache of uv's: uv empties what it takes for one."""
+    if access.is_file(folder / "CACHEDIR.TAG"):
+        return
+    try:
+        first = next((name for name in sorted(os.listdir(folder)) if not _OF_NO_CACHE.fullmatch(name)), None)  # noqa: PTH208
+    except OSError:
+        return
+    if first is not None:
+        raise NotOursError(
+            f"`{folder}` is not a cache of uv's: it holds `{first}`",
+            hint="move what is there away, or remove the link; Imprint makes the folder anew",
+        )
 
 
 def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:

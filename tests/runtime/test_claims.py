@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import claims
+from imprint.runtime import claims, inventory
 from imprint.runtime.claims import CHANGED, FOLDER, OTHERS, OUTSIDE, SPECIAL, UNPROVED, Claims, Ground
-from imprint.runtime.metadata import Held
+from imprint.runtime.metadata import Held, read_held, recorded_files
 
-NOBODY = Claims(frozenset())
+NOBODY = Claims.of(())
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def digest(text: str) -> str:
         *("pkg/a.py", "./pkg/a.py", "pkg//a.py", "x/../pkg/a.py", "pkg/sub/../a.py", "inner/a.py"),
         "../../../lib/python3.11/site-packages/pkg/a.py",
         "{packages}/pkg/a.py",
+        *("pkg/a.py/", "pkg/a.py/.", " pkg/a.py", "pkg/a.py\n", "pkg\\a.py", "'pkg/a.py'", "PKG/A.py", "pkg/a.py;x;y"),
     ],
 )
 def test_every_spelling_of_a_file_is_the_same_claim(ground: Ground, spelling: str) -> None:
@@ -113,6 +114,43 @@ def test_an_unreadable_record_claims_what_is_near_it(ground: Ground, rows: dict[
     assert not claimed.hold(ground.place("other/a.py") or "")
 
 
+def test_a_record_that_is_not_whole_claims_the_folders_it_names(ground: Ground) -> None:
+    """It may have been cut, and what it does not name any more lies beside what it names."""
+    whole = {"pkg/a.py": "sha256=x", "pkg-1.0.dist-info/RECORD": ""}
+    assert not claims.claims_of([held(ground, whole)], ground).hold(ground.place("pkg/b.py") or "")
+    for rows in ({"pkg/a.py": "sha256=x"}, whole | {"pkg/gone.py": "sha256=x"}):
+        claimed = claims.claims_of([held(ground, rows, "other")], ground)
+        assert claimed.hold(ground.place("pkg/b.py") or "")
+        assert not claimed.hold(ground.place("onnxruntime/b.py") or "")
+
+
+def test_a_module_that_is_there_compiled_alone_is_claimed(ground: Ground) -> None:
+    record = ground.packages / "pkg-1.0.dist-info" / "RECORD"
+    record.write_text("pkg/sub/x.pyc,sha256=x,1\npkg/__pycache__/a.cpython-311.pyc,,\n")
+    assert list(recorded_files(record.parent)) == ["pkg/sub/x.pyc"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_record_that_another_program_wrote_is_read(ground: Ground, encoding: str) -> None:
+    record = ground.packages / "pkg-1.0.dist-info" / "RECORD"
+    record.write_text("pkg/a.py,sha256=x,1\n", encoding=encoding)
+    assert list(recorded_files(record.parent)) == ["pkg/a.py"]
+
+
+def test_what_an_egg_lists_is_claimed(ground: Ground) -> None:
+    egg = ground.packages / "theirs-1.0.egg-info"
+    egg.mkdir()
+    (egg / "PKG-INFO").write_text("Name: theirs\nVersion: 1.0\n")
+    (egg / "installed-files.txt").write_text("../pkg/a.py\nPKG-INFO\n")
+    found = read_held(inventory.inspect(ground.prefix))
+    assert claims.claims_of(found, ground).hold(ground.place("pkg/a.py") or "")
+
+
+def test_names_are_compared_as_disks_may_spell_them(ground: Ground) -> None:
+    claimed = claims.claims_of([held(ground, {"pkg/u\u0308.py": "sha256=x"})], ground)
+    assert claimed.hold(ground.place("pkg/\u00fc.py") or "")
+
+
 def test_nobody_claims_a_folder_that_many_share(ground: Ground) -> None:
     claimed = claims.claims_of([held(ground, {}, "nvidia-nccl-cu12", tops=("nvidia",))], ground)
     assert not claimed.hold(ground.place("nvidia/cublas/lib/x.so") or "")
@@ -120,6 +158,7 @@ def test_nobody_claims_a_folder_that_many_share(ground: Ground) -> None:
 
 
 def test_a_compiled_file_belongs_to_whom_its_source_does(ground: Ground) -> None:
-    claimed = claims.claims_of([held(ground, {"pkg/a.py": "sha256=x"})], ground)
+    whole = {"pkg/a.py": "sha256=x", "pkg-1.0.dist-info/RECORD": ""}
+    claimed = claims.claims_of([held(ground, whole)], ground)
     assert claimed.hold(ground.place("pkg/__pycache__/a.cpython-311.opt-1.pyc") or "")
     assert not claimed.hold(ground.place("pkg/__pycache__/b.cpython-311.pyc") or "")

@@ -396,3 +396,37 @@ def test_what_a_kill_while_writing_leaves_goes(scratch: Path, wheels: Wheels, na
         return [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
 
     assert run_in(scratch, body) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["onnxruntime_gpu-1.20.0.dist-info", "onnxruntime.dist-info", "ONNXRuntime_GPU-1.dist-info"]
+)
+def test_metadata_of_another_in_a_folder_named_like_a_build_is_no_half_way(
+    scratch: Path, wheels: Wheels, name: str
+) -> None:
+    def change(mess: Mess) -> None:
+        shutil.copytree(mess.made.info("packaging"), mess.made.packages / name)
+
+    assert ending_of(scratch, wheels, change, "cuda13").how not in {"bug", "hang", "integrity"}
+
+
+@pytest.mark.parametrize("operation", ["cpu", "cpu repair", "cuda13", "prune"])
+def test_a_record_that_is_cut_never_breaks_what_works(scratch: Path, wheels: Wheels, operation: str) -> None:
+    """What the rest of it does not name is the build's all the same, while that stays."""
+
+    def change(mess: Mess) -> None:
+        mess.install("nvidia-cufft==12.0.0.61")
+        record = mess.made.info("onnxruntime") / "RECORD"
+        content = record.read_bytes()
+        record.write_bytes(content[: len(content) // 2])
+
+    pins = (*wheels.pins("cpu")[len(BASE) :], "tokenizers==0.23.3")
+    ended = ending_of(scratch, wheels, change, operation, pins=pins)
+    assert ended.how in {"done", "not-ours", "target-damaged"}
+
+
+def test_a_loop_of_links_in_a_build_is_no_hindrance(scratch: Path, wheels: Wheels) -> None:
+    def change(mess: Mess) -> None:
+        (mess.made.packages / "onnxruntime" / "circle").symlink_to("circle")
+
+    assert ending_of(scratch, wheels, change, "cuda13").how == "done"

@@ -9,7 +9,7 @@ import pytest
 from imprint.runtime import leftovers
 from imprint.runtime.claims import Claims, Ground
 
-NOBODY = Claims(frozenset())
+NOBODY = Claims.of(())
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_what_no_wheel_brings_is_none(ground: Ground) -> None:
 def test_a_claimed_file_is_none_however_it_is_spelled(ground: Ground) -> None:
     place = ground.place("./onnxruntime//x/../left.py")
     assert place is not None
-    assert leftovers.find(ground, ["onnxruntime"], ["onnxruntime/left.py"], Claims(frozenset({place}))) == ()
+    assert leftovers.find(ground, ["onnxruntime"], ["onnxruntime/left.py"], Claims.of([place])) == ()
 
 
 def test_only_folders_that_a_change_left_empty_go(ground: Ground, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
+import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 
-from imprint.errors import ImprintError, IntegrityError, NetworkError, NoSpaceError
+from imprint.errors import ImprintError, IntegrityError, NetworkError, NoSpaceError, NotOursError
 from imprint.paths import Home
 from imprint.runtime.uv import Sources, classify, environment, find_uv, install_arguments
 
@@ -234,3 +236,19 @@ def test_an_interpreter_that_prints_first_is_told_with_the_file_that_makes_it(
     assert (f"`{packages / name}`" in found.message) is named
     assert "markers" not in found.message
     assert found.hint
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_folder_that_is_no_cache_is_never_given_to_the_installer(tmp_path: Path, linked: bool) -> None:
+    home, theirs = Home(tmp_path / "home"), tmp_path / "theirs"
+    place = theirs if linked else home.cache
+    (place / "photos").mkdir(parents=True)
+    (place / "photos" / "one.jpg").write_text("theirs")
+    home.root.mkdir(exist_ok=True)
+    if linked:
+        home.cache.symlink_to(theirs)
+    uv = find_uv(home, dict(os.environ), Sources(offline=True))
+    for act in (uv.prune, lambda: uv.clean(["numpy"]), lambda: uv.create(tmp_path / "env", Path(sys.executable))):
+        with pytest.raises(NotOursError, match="photos"):
+            act()
+    assert [path.name for path in sorted(place.rglob("*"))] == ["photos", "one.jpg"]

@@ -119,6 +119,21 @@ def test_what_everybody_may_change_is_not_run(tmp_path: Path, runtime: Path, par
     require_safe(home, Path(sys.executable))
 
 
+def test_what_another_user_put_into_a_folder_for_everybody_is_not_run(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.root.chmod(0o1777)
+    require_safe(home, runtime)
+    # Whoever made it is somebody else now.
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    if runtime.stat().st_uid == 0:
+        for place in (home.runtimes, home.runtimes / "x"):
+            os.chown(place, 12345, 12345)
+    with pytest.raises(ImprintError, match="everybody may put things into"):
+        require_safe(home, runtime)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 def test_root_runs_nothing_that_another_user_owns(tmp_path: Path, runtime: Path) -> None:
     home = Home(tmp_path / "home")
