@@ -87,7 +87,8 @@ def _environment(found: Mapping[str, Any] | None) -> list[str]:
         lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it gets {one['gets']}, {fits}")
     lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
     if found["leftovers"]:
-        lines.append(f"files that no package owns and that will be removed: {len(found['leftovers'])}")
+        named = ", ".join(found["leftovers"][:3]) + (" …" if len(found["leftovers"]) > 3 else "")
+        lines.append(f"files that no package owns and that will be removed: {len(found['leftovers'])} ({named})")
     return lines
 
 

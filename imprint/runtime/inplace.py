@@ -283,7 +283,7 @@ class _Change:
         planned = {pin.name for pin in plan.wanted.pins}
         unrecorded = [found.name for found in plan.held if found.name in decided.uninstall and not found.files]
         folders = {folder for name in unrecorded for folder in claims.folders_of(name)}
-        if plan.has_build:
+        if plan.leftovers:
             folders.add(leftovers.RUNTIME_FOLDER)
         return Journal(
             build=plan.asked.plan.build or "",
@@ -293,6 +293,7 @@ class _Change:
             install={**(before.install if before else {}), **{pin.name: pin.version for pin in decided.install}},
             files=tuple(sorted({*change.paths, *(before.files if before else ())})),
             folders=tuple(sorted(folders | set(before.folders if before else ()))),
+            kept=plan.kept,
             repair=plan.repairs,
         )
 
@@ -316,7 +317,9 @@ class _Change:
                 placing.take_out(change, going)
         reached("inplace-removed")
         now = claims.claims_of(read_held(inventory.inspect(self.plan.environment.prefix)), self._ground)
-        placing.discard(change, leftovers.find(self._ground, intent.folders, intent.files, now))
+        rests = leftovers.find(self._ground, intent.folders, intent.files, now)
+        kept = {self._ground.place(path) for path in intent.kept}
+        placing.discard(change, [place for place in rests if place not in kept])
         reached("inplace-swept")
 
     def _prove(self) -> tuple[InplacePlan, Mapping[str, Any]]:

@@ -44,7 +44,8 @@ class InplacePlan:
 
     `download_bytes` is what a download takes at most, None where unknown; `freed_bytes` the size of what goes.
     `interrupted` tells that an earlier run was, and that this one finishes it. `leftovers` are files that no
-    distribution claims in the folder of ONNX Runtime; `staged` tells that a killed run left what it had unpacked.
+    distribution claims in the folder of ONNX Runtime and that are rests of a build, `kept` those that are the owner's;
+    `staged` tells that a killed run left what it had unpacked.
     """
 
     asked: Asked = field(repr=False)
@@ -56,6 +57,7 @@ class InplacePlan:
     journal: Journal | None
     receipt: Receipt | None
     download_bytes: int | None
+    kept: tuple[str, ...] = ()
     staged: bool = False
 
     @property
@@ -72,11 +74,6 @@ class InplacePlan:
     def repairs(self) -> bool:
         """Whether every hash is compared: that was asked for, or an interrupted run was doing so."""
         return self.asked.repair or (self.journal is not None and self.journal.repair)
-
-    @property
-    def has_build(self) -> bool:
-        """Whether a build is there, or a change was interrupted; then an unclaimed file in its folder is a rest."""
-        return self.interrupted or any(found.is_build for found in self.held)
 
     def to_json(self) -> dict[str, Any]:
         """Return the changes as `setup --venv --dry-run --json` shows them."""
@@ -162,8 +159,7 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
         marked=frozenset(interrupted.uninstall if interrupted else ()),
     )
     ground = claims.ground_of(environment.prefix, environment.packages)
-    has_build = interrupted is not None or any(found.is_build for found in held)
-    rests = _leftovers(ground, held) if has_build else ()
+    rests, kept = _rests(ground, held, interrupted)
     decided = decide_replacement(held, seen.runtime, replace(wanted, rests=rests[:1]), known, environment.markers)
     touched = [found for found in held if found.name in decided.uninstall]
     refuse_read_only(environment, ground, touched)
@@ -176,6 +172,7 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
         held=held,
         replacement=decided,
         leftovers=rests,
+        kept=kept,
         journal=interrupted,
         receipt=receipt,
         download_bytes=asked.plan.download_bytes if decided.install else 0,
@@ -183,6 +180,20 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
     )
 
 
-def _leftovers(ground: Ground, held: Sequence[Held]) -> tuple[str, ...]:
+def _rests(
+    ground: Ground, held: Sequence[Held], interrupted: Journal | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which unclaimed files in the folder of ONNX Runtime are rests of a build, and which are the owner's.
+
+    Beside one whole build nothing speaks for a rest. Beside two, or a damaged one, an unclaimed file is what one left
+    that was written over, unless it was there before a change of ours that was interrupted.
+    """
+    builds = [found for found in held if found.is_build]
+    if not builds and interrupted is None:
+        return (), ()
     found = leftovers.unclaimed(ground, (leftovers.RUNTIME_FOLDER,), claims.claims_of(held, ground))
-    return tuple(path for path in found if not path.endswith(".pyc"))
+    found = tuple(path for path in found if not path.endswith(".pyc"))
+    if interrupted is None and len(builds) == 1 and not builds[0].problems:
+        return (), found
+    kept = interrupted.kept if interrupted is not None else ()
+    return tuple(path for path in found if path not in kept), tuple(path for path in found if path in kept)

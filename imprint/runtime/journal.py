@@ -26,8 +26,8 @@ class Journal:
     """The intent of a change, written before it and removed after it.
 
     `uninstall` holds names, `install` versions by name, `files` the paths that any of them owns and `folders` those
-    in which no rest of a build may be left, both relative to the folder of packages. `repair` tells that every hash
-    was to be compared.
+    in which no rest of a build may be left, `kept` those files there that are the owner's, all relative to the folder
+    of packages. `repair` tells that every hash was to be compared.
     """
 
     build: str
@@ -37,6 +37,7 @@ class Journal:
     install: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     repair: bool = False
 
 
@@ -101,6 +102,7 @@ def read_journal(store: Store, findings: Findings | None = None) -> Journal | No
             install={str(name): str(version) for name, version in value["install"].items()},
             files=tuple(path for path in map(str, value["files"]) if _is_inside(path)),
             folders=tuple(path for path in map(str, value["folders"]) if _is_inside(path)),
+            kept=tuple(path for path in map(str, value.get("kept", ())) if _is_inside(path)),
             repair=value.get("repair") is True,
         )
     except (KeyError, TypeError, AttributeError):
@@ -124,6 +126,7 @@ def write_journal(store: Store, journal: Journal) -> None:
             "install": dict(journal.install),
             "files": list(journal.files),
             "folders": list(journal.folders),
+            "kept": list(journal.kept),
             "repair": journal.repair,
         },
         within=store.root,

@@ -8,6 +8,7 @@ same disk, so that the moment in which an environment holds neither the old buil
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from imprint.errors import ImprintError, IntegrityError, NotOursError
 from imprint.runtime import claims, leftovers
 from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.metadata import Held
-from imprint.runtime.records import hash_is
+from imprint.runtime.records import hash_is, read_text
 from imprint.touch import Fence
 
 INSTALLER = "INSTALLER"
@@ -144,7 +145,7 @@ class _Judge:
                 raise IntegrityError(f"`{found.name}` {found.version} is not what the lock names: `{recorded}`")
             self._require_free_way(found, recorded, place)
             # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
-            if place not in self.taken and self._is_free(found, place, digest):
+            if place not in self.taken and self._is_free(found, place, digest, source):
                 (last if source.name == INSTALLER else files)[place] = source
                 self.taken.add(place)
         self._require_free_folders(found)
@@ -174,7 +175,7 @@ class _Judge:
             if mode and not stat.S_ISDIR(mode):
                 raise _unclaimed(found, folder)
 
-    def _is_free(self, found: Held, place: str, digest: str) -> bool:
+    def _is_free(self, found: Held, place: str, digest: str, source: Path) -> bool:
         """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
         mode = mode_of(place)
         if mode == 0:
@@ -188,6 +189,8 @@ class _Judge:
         if place in self.replaceable or self._is_own_metadata(found, place):
             return True
         if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
+            return True
+        if self.ground.is_script(place) and _starts_the_same(Path(place), source):
             return True
         raise _unclaimed(found, Path(place))
 
@@ -220,6 +223,15 @@ class _Judge:
     def _has_rests(self, folder: Path) -> bool:
         place = self.ground.place(folder.name)
         return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
+
+
+_CALLED = re.compile(r"^from (\S+) import (\S+)$", re.MULTILINE)
+
+
+def _starts_the_same(script: Path, other: Path) -> bool:
+    """Whether two scripts are an installer's and start the same function, whoever installed them."""
+    called = [_CALLED.findall(read_text(path, 16_384) or "") for path in (script, other)]
+    return not script.is_symlink() and called[0] == called[1] != []
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -492,7 +492,42 @@ def test_a_cut_record_never_costs_a_file(foreign: Foreign) -> None:
     record = next(foreign.packages.glob("onnxruntime-1*.dist-info")) / "RECORD"
     lines = record.read_text().splitlines()
     record.write_text("\n".join(lines[: len(lines) // 2]) + "\n")
-    [change] = foreign.prepare("cpu").replacement.changes
-    assert "belongs to no package" in change.why
+    before = foreign.tree()
+    assert not foreign.prepare("cpu").pending
+    assert foreign.tree() == before
+    foreign.setup("cuda13")
+    assert not foreign.prepare("cuda13").pending
+
+
+def test_the_owners_files_beside_a_whole_build_stay(foreign: Foreign, monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign.create(*BASE, "onnxruntime==1.26.0")
+    mine = {"mine.py": "x = 1", "my_model.onnx": "weights", "mine/config.json": "{}", "mine/deep/notes.txt": "words"}
+    for name, content in mine.items():
+        path = foreign.packages / "onnxruntime" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    def theirs() -> dict[str, str]:
+        return {name: (foreign.packages / "onnxruntime" / name).read_text() for name in mine}
+
+    def stop(name: str) -> None:
+        if name == "inplace-switched":
+            raise KeyboardInterrupt
+
+    assert foreign.prepare("cuda13").leftovers == ()
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "listener", stop)
+        with pytest.raises(KeyboardInterrupt):
+            foreign.setup("cuda13")
+    assert theirs() == mine
+    for build in ("cpu", "cuda13", "cpu"):
+        foreign.setup(build)
+        assert theirs() == mine
+        assert not foreign.prepare(build).pending
+
+
+def test_a_build_without_record_gives_its_script_up(foreign: Foreign) -> None:
+    foreign.create(*BASE, CPU)
+    (next(foreign.packages.glob("onnxruntime-1*.dist-info")) / "RECORD").unlink()
     foreign.setup("cpu")
     assert_exactly(foreign, "cpu")

@@ -251,3 +251,22 @@ def test_what_another_that_comes_takes_over_is_not_said_to_be_left(place: Place)
         digest = "J-wFY_JfQ-8jYAyy6JZW1G4wYZKiCWqgyVG5JXzK_qM" if "1.0" in str(record) else NEW
         record.write_text(record.read_text() + f"../../../bin/onnxruntime_test,sha256={digest},3\n")
     assert place.judge("onnxruntime").skipped == ()
+
+
+STARTER = "#!{python}\n# -*- coding: utf-8 -*-\nimport sys\nfrom onnxruntime.tools.x import main\nsys.exit(main())\n"
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/opt/v/bin/python"])
+def test_a_script_that_nobody_claims_gives_way_to_one_that_starts_the_same(place: Place, python: str) -> None:
+    for folder, content in (
+        (place.prefix / "bin", STARTER.format(python=python)),
+        (place.prefix / ".imprint-staged-x" / "bin", STARTER.format(python="/other")),
+    ):
+        folder.mkdir(exist_ok=True)
+        (folder / "onnxruntime_test").write_text(content)
+    record = place.staged / "onnxruntime-2.0.dist-info" / "RECORD"
+    record.write_text(record.read_text() + "../../../bin/onnxruntime_test,sha256=x,3\n")
+    assert place.judge().coming
+    (place.prefix / "bin" / "onnxruntime_test").write_text("#!/bin/sh\necho mine\n")
+    with pytest.raises(ImprintError, match="onnxruntime_test"):
+        place.judge()
