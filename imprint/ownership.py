@@ -32,7 +32,7 @@ _STATE = frozenset({"current.json", "gpu_state.json", "last_run.json", "deferred
 _OTHER_DATA = frozenset(
     {"config.lock", "logs", "inplace", "jobs.sqlite3", "jobs.sqlite3-wal", "jobs.sqlite3-shm", "ui.token"}
 )
-_TOOL = re.compile(r"env-(?:[0-9a-f]{64}|\d+)")
+TOOL_ENVIRONMENT = re.compile(r"env-(?:[0-9a-f]{64}|\d+)")
 """The launcher names its environments after a lock's checksum."""
 
 _REST = re.compile(r"\..+\.tmp|.+\.corrupt-.+")
@@ -160,7 +160,7 @@ def _is_proven(home: Home) -> bool:
     for folder in _below(home.data / "inplace"):
         records += [(folder / name, {"schema", "identity", "prefix"}) for name in ("receipt.json", "journal.json")]
     return any(_holds(path, keys) for path, keys in records) or any(
-        _TOOL.fullmatch(folder.name) and _is_file(folder / "pyvenv.cfg") for folder in _below(home.tool)
+        TOOL_ENVIRONMENT.fullmatch(folder.name) and _is_file(folder / "pyvenv.cfg") for folder in _below(home.tool)
     )
 
 

@@ -34,7 +34,7 @@ from imprint.planning.model import Gpu, Machine, Plan, Verdict
 from imprint.planning.rule import decide
 from imprint.probing.host import Host, RealHost
 from imprint.probing.survey import survey
-from imprint.runtime import journal
+from imprint.runtime import inventory, journal
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
 from imprint.state import config, last_run, mutex, settings, verdicts
@@ -329,7 +329,8 @@ class _Known:
         """Whether a change of somebody's own environment did not end."""
         if self._target is None or self._target.managed:
             return False
-        return journal.read_journal(journal.store_of(self._context.home, self._target.prefix), damages) is not None
+        found = journal.read_journal(journal.store_of(self._context.home, self._target.prefix), damages)
+        return journal.is_unfinished(found, inventory.inspect(self._target.prefix))
 
 
 def _waiting(inputs: Inputs | None, setting: Setting | None) -> Plan | None:

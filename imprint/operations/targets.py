@@ -67,9 +67,10 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
     if target.managed:
         return generations.damage_of(target)
     faults = []
-    if journal.read_journal(journal.store_of(context.home, target.prefix)) is not None:
+    seen = inventory.inspect(target.prefix)
+    if journal.is_unfinished(journal.read_journal(journal.store_of(context.home, target.prefix)), seen):
         faults.append("a change of it was interrupted")
-    return (*faults, *_faults_of(inventory.inspect(target.prefix)))
+    return (*faults, *_faults_of(seen))
 
 
 def command_for(target: Target | None, verb: str = "setup") -> str:

@@ -87,7 +87,7 @@ def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable
             )
     places = (ground.place(path) for found in touched for path in found.files)
     folders = {os.path.dirname(place) for place in places if place is not None and ground.is_package_file(place)}  # noqa: PTH120
-    for folder in (os.fspath(environment.prefix), *sorted(folders)):
+    for folder in (os.fspath(environment.prefix), os.fspath(ground.scripts), *sorted(folders)):
         if stat.S_ISDIR(mode_of(folder) or 0) and not os.access(folder, os.W_OK | os.X_OK):
             raise read_only(Path(folder))
 

@@ -101,7 +101,7 @@ def apply(
         # Of whoever listens, not of a file.
         raise
     except OSError as error:
-        raise_for_write(Path(os.fsdecode(error.filename or store.folder)), error)
+        raise_for_write(Path(os.fsdecode(error.filename or prepared.environment.packages)), error)
 
 
 def is_interrupted(home: Home, prefix: Path) -> bool:
@@ -249,6 +249,8 @@ class _Change:
         needed = plan.asked.plan.installed_bytes
         total = needed or None
         if needed is not None:
+            stays = {pin.name for pin in plan.wanted.pins} - {pin.name for pin in plan.replacement.install}
+            needed = max(0, needed - sum(found.size for found in plan.held if found.name in stays))
             # Copied, not linked: the environment's disk takes it once more.
             space.require(needed, plan.environment.packages)
 
@@ -291,8 +293,8 @@ class _Change:
             since=_now(),
             uninstall=tuple(sorted({*decided.uninstall, *(before.uninstall if before else ())} - planned)),
             install={**(before.install if before else {}), **{pin.name: pin.version for pin in decided.install}},
-            files=tuple(sorted({*change.paths, *(before.files if before else ())})),
-            folders=tuple(sorted(folders | set(before.folders if before else ()))),
+            files=tuple(sorted({*change.paths, *plan.leftovers, *(before.files if before else ())})),
+            folders=tuple(sorted(folders | (set(before.folders if before else ()) - {leftovers.RUNTIME_FOLDER}))),
             kept=plan.kept,
             repair=plan.repairs,
         )

@@ -193,7 +193,7 @@ def _rests(
         return (), ()
     found = leftovers.unclaimed(ground, (leftovers.RUNTIME_FOLDER,), claims.claims_of(held, ground))
     found = tuple(path for path in found if not path.endswith(".pyc"))
-    if interrupted is None and len(builds) == 1 and not builds[0].problems:
+    if len(builds) == 1 and not builds[0].problems:
         return (), found
     kept = interrupted.kept if interrupted is not None else ()
     return tuple(path for path in found if path not in kept), tuple(path for path in found if path in kept)

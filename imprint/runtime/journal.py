@@ -17,6 +17,7 @@ from typing import Any
 from imprint import touch
 from imprint.paths import Home
 from imprint.runtime.environment import identity_of
+from imprint.runtime.inventory import Inventory
 from imprint.state import files
 from imprint.state.findings import Findings
 
@@ -109,6 +110,18 @@ def read_journal(store: Store, findings: Findings | None = None) -> Journal | No
         if findings is not None:
             findings.damaged(store.journal, "is not the journal of a change")
         return None
+
+
+def is_unfinished(found: Journal | None, seen: Inventory) -> bool:
+    """Whether an environment shows that a change of it was cut short.
+
+    A journal alone does not: another home, or the owner, may have finished or undone the change since.
+    """
+    if found is None:
+        return False
+    builds = seen.runtime_distributions
+    touched = [each for each in seen.distributions if each.is_build or each.name in found.install]
+    return len(builds) != 1 or any(each.problems for each in touched)
 
 
 def write_journal(store: Store, journal: Journal) -> None:

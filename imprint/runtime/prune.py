@@ -13,6 +13,7 @@ from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import BusyError, ImprintError
+from imprint.ownership import TOOL_ENVIRONMENT
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
 from imprint.runtime.checkpoint import reached
@@ -90,10 +91,9 @@ def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
     """
     if own.parent != home.tool:
         return ()
-    others = (folder for folder in home.tool.glob("env-*") if folder != own)
-    removed, _ = _remove(
-        sorted(folder for folder in others if access.is_folder(folder) and not folder.is_symlink()), home.tool
-    )
+    named = (folder for folder in home.tool.glob("env-*") if TOOL_ENVIRONMENT.fullmatch(folder.name))
+    others = (folder for folder in named if folder != own and not folder.is_symlink())
+    removed, _ = _remove(sorted(filter(access.is_folder, others)), home.tool)
     return removed
 
 

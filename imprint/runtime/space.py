@@ -38,7 +38,7 @@ def error(needed: int | None, where: Path) -> NoSpaceError:
     wanted = f"about {in_units(needed)} needed" if needed is not None else "more is needed"
     return NoSpaceError(
         f"not enough disk space: {wanted}, {in_units(free)} free, at `{os.fspath(where)}`",
-        hint="free some space there, or set IMPRINT_HOME to a folder on another disk; then run the command again",
+        hint="free some space on that disk, then run the command again",
     )
 
 

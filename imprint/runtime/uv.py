@@ -113,7 +113,7 @@ class Uv:
         if prefix is not None:
             places = ["--prefix", os.fspath(prefix), "--link-mode", "copy"]
         try:
-            self._run(install_arguments(locks, python, replace_offline(self.sources)) + places)
+            self._run(install_arguments(locks, python, replace_offline(self.sources)) + places, place=prefix)
         except (NetworkError, IntegrityError):
             if self.sources.offline:
                 raise
@@ -123,7 +123,7 @@ class Uv:
             space.require(needed, self.home.root)
         place = folder or prefix or python.parent.parent
         watch = Watch((self.home.cache, place), _names_in(locks), needed, on_bytes)
-        self._run(install_arguments(locks, python, self.sources) + places, needed, watch)
+        self._run(install_arguments(locks, python, self.sources) + places, needed, watch, place=prefix)
         return True
 
     def resolve(self, lock: Path, spot: Spot, output: Path) -> None:
@@ -150,7 +150,7 @@ class Uv:
         """Remove from our cache what nothing can reach any more, such as the rests of killed downloads."""
         self._run(["cache", "prune"], lock_seconds=_CLEAN_SECONDS)
 
-    def _run(
+    def _run(  # noqa: PLR0913 - all but the first three are keywords
         self,
         arguments: Sequence[str],
         needed: int | None = None,
@@ -158,6 +158,7 @@ class Uv:
         *,
         lock_seconds: int = _LOCK_SECONDS,
         macos: str | None = None,
+        place: Path | None = None,
     ) -> None:
         _require_cache(self.home.cache)
         environ = environment(self.home, self.environ, self.sources) | {"UV_LOCK_TIMEOUT": str(lock_seconds)}
@@ -166,7 +167,7 @@ class Uv:
         argv = [os.fspath(self.executable), "--no-config", "--no-progress", "--color", "never", *arguments]
         returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:
-            where, sources = self.home.root, self.sources
+            where, sources = place or self.home.root, self.sources
             raise classify(returncode, text, where=where, needed=needed, sources=sources, environ=environ)
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
+from imprint.paths import Home
 from imprint.planning.model import Plan
-from imprint.runtime import checkpoint, inplace, journal, occupancy
+from imprint.runtime import checkpoint, inplace, inventory, journal, occupancy
 from support.foreign import BASE, BUILDS, CUDA12, CUDA13, NVIDIA, OWNERS, Foreign, Wheels, make_wheels, reference
 
 CPU, GPU = "onnxruntime==1.31.1", "onnxruntime-gpu==1.31.1"
@@ -529,5 +530,54 @@ def test_the_owners_files_beside_a_whole_build_stay(foreign: Foreign, monkeypatc
 def test_a_build_without_record_gives_its_script_up(foreign: Foreign) -> None:
     foreign.create(*BASE, CPU)
     (next(foreign.packages.glob("onnxruntime-1*.dist-info")) / "RECORD").unlink()
+    foreign.setup("cpu")
+    assert_exactly(foreign, "cpu")
+
+
+def test_a_journal_counts_only_while_something_of_it_is_undone(
+    foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another home may have finished the change since, or the owner undone it."""
+    foreign.create(*BASE, CPU)
+
+    def stop(name: str) -> None:
+        if name == "inplace-libraries":
+            raise KeyboardInterrupt
+
+    def unfinished() -> bool:
+        found = journal.read_journal(journal.store_of(foreign.home, foreign.prefix))
+        return journal.is_unfinished(found, inventory.inspect(foreign.prefix))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "listener", stop)
+        with pytest.raises(KeyboardInterrupt):
+            foreign.setup("cuda13")
+    next(foreign.packages.glob("onnxruntime-1*.dist-info/INSTALLER")).unlink()
+    assert unfinished()
+    other = Foreign(foreign.root, foreign.wheels)
+    monkeypatch.setattr(Foreign, "home", property(lambda self: Home(self.root / "another home")))
+    other.setup("cuda13")
+    monkeypatch.undo()
+    assert not unfinished()
+    (foreign.packages / "onnxruntime" / "mine_new.py").write_text("x = 1")
+    foreign.setup("cuda13")
+    assert (foreign.packages / "onnxruntime" / "mine_new.py").read_text() == "x = 1"
+    assert not inplace.is_interrupted(foreign.home, foreign.prefix)
+
+
+def test_rests_of_a_change_that_was_killed_before_they_went_still_go(
+    foreign: Foreign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign.create(*BASE)
+    hollow_with_orphans(foreign)
+
+    def stop(name: str) -> None:
+        if name == "inplace-removed":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "listener", stop)
+        with pytest.raises(KeyboardInterrupt):
+            foreign.setup("cpu")
     foreign.setup("cpu")
     assert_exactly(foreign, "cpu")
