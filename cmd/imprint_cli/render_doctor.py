@@ -9,7 +9,8 @@ Data = Mapping[str, Any]
 
 _WORDS = {"ok": "ok", "warning": "warning", "error": "ERROR", "skipped": "skipped"}
 _RANK = {"error": 0, "warning": 1}
-_OFFERS = frozenset({"gpu-waits", "telemetry-on", "vendor-build-replaced"})
+_LACKS = "packages-missing"
+_OFFERS = frozenset({"gpu-waits", "telemetry-on", "vendor-build-replaced", _LACKS})
 """States that are right as they are, and that somebody may want to know of all the same."""
 
 _SUM = "runtime:embedding-device"
@@ -30,8 +31,15 @@ def render_findings(data: Data, *, everything: bool = False) -> str:
             lines.append(_line(finding, _WORDS[finding["status"]]))
             if finding["code"] == "ok-cpu" and finding["fix"] and not _gpu_waits(rest):
                 lines.append(f"        {finding['fix']}")
-    lines += [f"embeddings run on: {data['runs_on']}", _counted(data["counts"], hidden=not everything and bool(rest))]
+    lines += [_summed(data), _counted(data["counts"], hidden=not everything and bool(rest))]
     return "\n".join(lines)
+
+
+def _summed(data: Data) -> str:
+    """Return the line that says what embeddings run on, or what ONNX Runtime does where embedding lacks packages."""
+    if any(finding["code"] == _LACKS for finding in data["findings"]):
+        return f"embeddings do not run yet; ONNX Runtime runs on: {data['runs_on']}"
+    return f"embeddings run on: {data['runs_on']}"
 
 
 def _gpu_waits(findings: Sequence[Data]) -> bool:

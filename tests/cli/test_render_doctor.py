@@ -88,3 +88,11 @@ def test_an_explanation_and_what_is_near_an_unknown_code() -> None:
         explain_code(context, "nonsense")
     assert "did you mean" not in (far.value.hint or "")
     assert "docs/troubleshooting.md" in (far.value.hint or "")
+
+
+def test_an_environment_that_lacks_what_embedding_needs_is_not_said_to_embed() -> None:
+    """Its ONNX Runtime works, and `status` says the same of embeddings."""
+    versions = {name: version for name, version in ENVIRONMENT.runtimes.versions.items() if name != "orjson"}  # type: ignore[union-attr]
+    lines = shown(replace(ENVIRONMENT, runtimes=replace(ENVIRONMENT.runtimes, versions=versions)))  # type: ignore[type-var]
+    assert any(line.startswith("note    target:embedding: `imprint embed` does not run here yet") for line in lines)
+    assert lines[-2] == "embeddings do not run yet; ONNX Runtime runs on: cpu"
