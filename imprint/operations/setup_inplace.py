@@ -119,7 +119,7 @@ class _InplaceRun:
             {
                 "plan": plan_to_json(plan),
                 "check": check.to_json() if check is not None else None,
-                "status": status | {"hint": default_hint(self.context, plan)},
+                "status": status | {"hint": default_hint(self.context, plan, prefix)},
                 "changes": self._changes(),
                 "freed_bytes": pruned.freed,
                 "deferred": deferred_to_json(pruned),

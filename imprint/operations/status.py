@@ -36,7 +36,7 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
         if target is not None and target.refused is not None:
             fix = target.refused.hint
         errors.append(Remark(problem.code if problem is not None else inputs.plan.code, "embeddings do not run", fix))
-    hint = default_hint(context, inputs.plan)
+    hint = default_hint(context, inputs.plan, target.prefix if venv is not None and target is not None else None)
     if (failed := failed_build(inputs)) is not None:
         hint = retry_hint(context, inputs, failed, venv)
     return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), tuple(errors))

@@ -14,7 +14,7 @@ from typing import Any
 
 from imprint.errors import ImprintError
 from imprint.operations.context import Context
-from imprint.operations.targets import command_for, damage_in
+from imprint.operations.targets import command_for, command_of, damage_in
 from imprint.planning.model import Device, Plan
 from imprint.runtime import proof
 from imprint.runtime.check_result import CPU, CheckResult
@@ -301,12 +301,13 @@ def model_problem(context: Context) -> ImprintError | None:
     return None
 
 
-def default_hint(context: Context, plan: Plan) -> str | None:
+def default_hint(context: Context, plan: Plan, venv: Path | None = None) -> str | None:
     """Return what to type for a GPU, where the CPU is used because nobody chose a device; no hardware is looked at."""
     setting = config.load(context.home, context.environ, context.flags).get("model.device")
     if plan.device is not None or plan.build is None or setting.origin != "default" or setting.value != "cpu":
         return None
-    return "the CPU is the default; to use a GPU: `imprint config set model.device auto`, then `imprint setup`"
+    then = command_of("setup", venv)
+    return f"the CPU is the default; to use a GPU: `imprint config set model.device auto`, then `{then}`"
 
 
 def _doctor(target: Target) -> str:

@@ -245,3 +245,10 @@ def test_rows_that_are_not_its_own_are_said_and_left_alone(foreign: Foreign) -> 
     found = [remark for remark in set_up(foreign).warnings if remark.code == "rows-skipped"]
     assert ["`own`" in remark.message and "`../../../bin`" in remark.message for remark in found] == [True]
     assert (foreign.packages / "own").is_dir()
+
+
+def test_what_to_type_for_a_gpu_names_the_environment(foreign: Foreign) -> None:
+    context = replace(context_of(foreign), flags={})
+    foreign.setup("cpu")
+    hint = status(context, foreign.prefix, prove=passing).data["hint"]
+    assert hint.endswith(f"then `imprint setup --venv {shlex.quote(str(foreign.prefix))}`")
