@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import access, touch
-from imprint.errors import BusyError, ImprintError
+from imprint.errors import BusyError, ImprintError, StateError
 from imprint.ownership import TOOL_ENVIRONMENT
 from imprint.paths import Home
 from imprint.runtime import deferred, generations, journal, space, target
@@ -75,10 +75,13 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     reached("prune-noted")
     removed, left = _remove(going, home.runtimes)
     reached("prune-removed")
-    unused -= _used(home)
+    used = _used(home)
+    # What a record names that this Imprint cannot read has to stay in the cache, until one can.
+    unknown = unused if used is None else frozenset()
+    unused = unused - used if used is not None else frozenset()
     waiting = _clean(uv, unused)
     reached("prune-cleaned")
-    deferred.write(home, Waiting(left, frozenset(waiting), noted.kept))
+    deferred.write(home, Waiting(left, unknown.union(waiting), noted.kept))
     after = space.free_at(home.root)
     freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0
     return Pruned(removed, left, freed, waiting)
@@ -131,18 +134,24 @@ def _remove(candidates: Iterable[Path], within: Path) -> tuple[tuple[str, ...], 
     return tuple(removed), tuple(left)
 
 
-def _used(home: Home) -> frozenset[str]:
-    """Return the distributions that something still uses: a generation, an environment that we changed, ourselves."""
+def _used(home: Home) -> frozenset[str] | None:
+    """Return the distributions that something still uses: a generation, an environment that we changed, ourselves.
+
+    None where a receipt cannot tell, because a newer Imprint wrote it or this user may not read it.
+    """
     # A run that has nothing to prune, which is nearly every one, need not load what reads locks.
     from imprint.runtime.shipped import read_shipped
 
     found = set(read_shipped().elsewhere)
     for folder in generations.folders(home):
         found.update(_names(home, folder))
-    for path in sorted((home.data / "inplace").glob("*/receipt.json")):
-        prefix = (files.read_json(path, within=home.root) or {}).get("prefix")
-        receipt = journal.read_receipt(journal.store_of(home, Path(prefix))) if isinstance(prefix, str) else None
-        found.update(receipt.installed if receipt is not None else ())
+    try:
+        for path in sorted((home.data / "inplace").glob("*/receipt.json")):
+            prefix = (files.read_json(path, within=home.root) or {}).get("prefix")
+            receipt = journal.read_receipt(journal.store_of(home, Path(prefix))) if isinstance(prefix, str) else None
+            found.update(receipt.installed if receipt is not None else ())
+    except StateError:
+        return None
     return frozenset(found)
 
 

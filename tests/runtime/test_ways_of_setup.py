@@ -313,3 +313,15 @@ def test_without_hard_links_twice_the_space_is_asked_for(place: Place, monkeypat
         place.setup("gpu")
     assert caught.value.code == "no-space"
     assert place.runs() == CPU_BUILD
+
+
+def test_a_newer_record_of_an_environment_keeps_nobody_from_pruning(place: Place) -> None:
+    """What it names is not known, so the cache keeps everything until it is."""
+    place.setup()
+    record = place.home.data / "inplace" / "somebodys" / "receipt.json"
+    record.parent.mkdir(parents=True)
+    record.write_text('{"schema": 99, "prefix": "/somebodys"}')
+    before = deferred.read(place.home).names
+    assert place.setup(repair=True).errors == ()
+    assert record.read_text() == '{"schema": 99, "prefix": "/somebodys"}'
+    assert deferred.read(place.home).names >= before
