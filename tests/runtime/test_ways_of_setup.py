@@ -282,13 +282,14 @@ def test_files_that_a_killed_run_tried_links_with_go_with_the_next(place: Place)
 
 
 def test_prune_removes_tool_environments_of_other_locks(tmp_path: Path) -> None:
-    """Those of other launchers go, the one that runs stays; run from anywhere else, none goes."""
+    """Those of other launchers go, the one that runs and what is named otherwise stay; from elsewhere, none goes."""
     home = Home(tmp_path)
-    for name in ("env-old", "env-own"):
+    old, own = f"env-{'a' * 64}", f"env-{'b' * 64}"
+    for name in (old, own, "env-mine", "mine"):
         (home.tool / name).mkdir(parents=True)
     assert remove_tools(home, tmp_path / "elsewhere") == ()
-    assert remove_tools(home, home.tool / "env-own") == ("env-old",)
-    assert [folder.name for folder in home.tool.iterdir()] == ["env-own"]
+    assert remove_tools(home, home.tool / own) == (old,)
+    assert sorted(folder.name for folder in home.tool.iterdir()) == [own, "env-mine", "mine"]
 
 
 def test_steps_are_told_once_and_a_second_run_is_quiet(place: Place) -> None:
