@@ -1,6 +1,9 @@
 @echo off
 rem Runs `imprint` from a bare checkout on Windows; the same steps as cmd/imprint.
 setlocal
+rem Python would take its own place from these, whatever environment it lies in.
+set "PYTHONEXECUTABLE="
+set "__PYVENV_LAUNCHER__="
 set "root=%~dp0.."
 if defined IMPRINT_HOME (set "home=%IMPRINT_HOME%") else (set "home=%LOCALAPPDATA%\imprint")
 for /f "skip=1 delims=" %%h in ('certutil -hashfile "%root%\locks\tool.txt" SHA256') do if not defined digest set "digest=%%h"
@@ -19,5 +22,10 @@ if not defined python (
 %python% -I "%root%\cmd\imprint_launch" --program imprint --home "%home%" --lock "%root%\locks\tool.txt" --into "%tool%" -- %* || exit /b
 if not exist "%tool%\Scripts\python.exe" exit /b 0
 :run
-"%tool%\Scripts\python.exe" -I -c "import sys; root = sys.argv.pop(1); sys.argv[0] = 'imprint'; sys.path[:0] = [root, root + '/cmd']; from imprint_cli.__main__ import main; sys.exit(main())" "%root%" %*
+if not exist "%tool%\pyvenv.cfg" (
+    echo error: the tool environment "%tool%" is damaged: its pyvenv.cfg is missing 1>&2
+    echo hint: delete "%tool%"; the next start builds it anew 1>&2
+    exit /b 1
+)
+"%tool%\Scripts\python.exe" -I -S -c "import sys; root, env = sys.argv[1:3]; del sys.argv[1:3]; sys.path[:0] = [root, root + '/cmd']; from imprint_launch.entering import enter; sys.exit(enter(env))" "%root%" "%tool%" %*
 exit /b %errorlevel%

@@ -28,6 +28,9 @@ _NOBODYS = frozenset({"lost+found", ".DS_Store", ".directory", "System Volume In
 
 _FILES = frozenset({"config.toml", "secrets.toml", "setup.lock", "setup.lock.holder"})
 _FOLDERS = frozenset({"data", "runtimes", "models", "tool", ".uv-cache"})
+_OURS_ALONE = frozenset({"setup.lock", "runtimes", "models", "tool", ".uv-cache"})
+"""Names that hardly anybody else's folder has, unlike `data` and `config.toml`."""
+
 _STATE = frozenset({"current.json", "gpu_state.json", "last_run.json", "deferred.json"})
 _OTHER_DATA = frozenset(
     {"config.lock", "logs", "inplace", "jobs.sqlite3", "jobs.sqlite3-wal", "jobs.sqlite3-shm", "ui.token"}
@@ -63,12 +66,23 @@ def foreign(home: Home) -> ImprintError | None:
     if not entries:
         return None
     named = " and ".join(f"`{name}`" for name in entries[:2])
-    mark = shlex.join(["touch", os.fspath(home.marker)])
+    hint = "set IMPRINT_HOME to an empty or a new folder"
+    if _may_be_marked(home.root):
+        mark = shlex.join(["touch", os.fspath(home.marker)])
+        hint += f"; if this one is Imprint's all the same, run `{mark}`"
     return ImprintError(
         f"`{home.root}` is not a folder of Imprint's: it holds {named}",
-        hint=f"set IMPRINT_HOME to an empty or a new folder; if this one is Imprint's all the same, run `{mark}`",
+        hint=hint,
         code="not-ours",
     )
+
+
+def _may_be_marked(root: Path) -> bool:
+    """Whether a person may be told how to mark a folder as ours: one that looks like it, and no system's or user's."""
+    real = Path(os.path.realpath(root))
+    if real == Path(real.anchor) or real == Path(os.path.realpath(os.path.expanduser("~"))):  # noqa: PTH111
+        return False
+    return not _OURS_ALONE.isdisjoint(_names(root))
 
 
 def foreign_entries(home: Home) -> tuple[str, ...]:

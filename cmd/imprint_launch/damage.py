@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from imprint.causes.errors import error_of, outside_error
 from imprint_launch.failure import Failure, report
 
 
-def tell_damage(error: Exception) -> int:
-    """Say what is wrong with the tool environment and what helps, and return the exit code."""
-    report(_failure(error, sys.prefix), sys.argv[1:])
+def tell_damage(error: Exception, env: Path) -> int:
+    """Say what is wrong with the tool environment at `env` and what helps, and return the exit code.
+
+    It is the one that the launcher chose, never what this interpreter takes for its own place: a person is told to
+    delete it.
+    """
+    report(_failure(error, env), sys.argv[1:])
     return 1
 
 
-def _failure(error: Exception, prefix: str) -> Failure:
+def _failure(error: Exception, env: Path) -> Failure:
     if (outside := outside_error(error)) is not None:
         return Failure.of(outside)
-    if "failed to map segment" in str(error) or is_noexec(prefix):
-        return noexec(prefix)
+    if "failed to map segment" in str(error) or is_noexec(env):
+        return noexec(env)
     if isinstance(error, PermissionError):
         return Failure(
-            "tool-unreadable", 1, f"the tool environment {prefix} cannot be read: {error}",
+            "tool-unreadable", 1, f"the tool environment `{env}` cannot be read: {error}",
             "ask its owner for the right to read it, or set IMPRINT_HOME to a folder of your own",
         )  # fmt: skip
-    message = f"the tool environment {prefix} is damaged: {error}"
-    return Failure("tool-damaged", 1, message, "delete that folder; the next start builds it anew")
+    message = f"the tool environment `{env}` is damaged: {error}"
+    return Failure("tool-damaged", 1, message, f"delete `{env}`; the next start builds it anew")
 
 
 def is_noexec(place: str | os.PathLike[str]) -> bool:

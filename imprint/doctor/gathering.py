@@ -96,6 +96,9 @@ def interpreter(target: Target) -> Interpreter:
     path = str(target.python)
     folders = [found.parent.name for found in sorted(target.prefix.glob("lib/python3*/site-packages"))]
     series = [found[1] for name in folders if (found := re.fullmatch(r"python(\d\.\d+t?)", name))]
+    if target.fault is not None and os.path.exists(target.python):  # noqa: PTH110 - as above
+        seen = f"{path} cannot run in its environment: {target.fault}"
+        return Interpreter(path, present=True, error=seen, made_for=next(iter(series), None))
     try:
         version = parse_python(ask_interpreter(RealHost(), target.python)).version
     except ImprintError as error:

@@ -12,7 +12,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, command_of, damage_in, target_of
+from imprint.operations.targets import command_for, command_of, damage_in, require_start, target_of
 from imprint.operations.verdict import judge
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
@@ -57,8 +57,7 @@ def check(
         where = "yet" if venv is None else f"in `{venv}`"
         hint = f"run `{command_for(target)}`"
         raise findings.explain(ImprintError(f"nothing is installed {where}", hint=hint, code="not-installed"))
-    if target.refused is not None:
-        raise target.refused
+    require_start(target)
     device = inputs.plan.device if inputs.plan.build == target.build else None
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)

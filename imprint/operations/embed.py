@@ -20,7 +20,7 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, target_of
+from imprint.operations.targets import command_for, require_start, target_of
 from imprint.operations.verdict import DAMAGED, LACKING, judge
 from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
@@ -168,14 +168,7 @@ def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Plac
         raise findings.explain(
             ImprintError("no runtime is set up here", hint="run `imprint setup`", code="not-installed")
         )
-    if target.refused is not None:
-        raise target.refused
-    if not target.starts:
-        raise ImprintError(
-            f"the runtime has lost its interpreter {target.python}",
-            hint="run `imprint setup`" if options.venv is None else "`--venv` names a virtual environment's folder",
-            code="not-installed",
-        )
+    require_start(target)
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan
     place = _Place(target, plan, plan.device if inputs.proved and plan.build == target.build else None)

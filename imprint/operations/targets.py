@@ -73,6 +73,15 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
     return (*faults, *_faults_of(seen))
 
 
+def require_start(target: Target) -> None:
+    """Raise ImprintError where the target's interpreter may not, or cannot, be started."""
+    if target.refused is not None:
+        raise target.refused
+    if target.fault is not None:
+        message = f"the runtime in `{target.prefix}` is damaged: {target.fault}"
+        raise ImprintError(message, hint=f"run `{command_for(target)}`", code="target-damaged")
+
+
 def command_for(target: Target | None, verb: str = "setup") -> str:
     """Return the command that does something to this target; without another verb the one that sets it up."""
     return command_of(verb, None if target is None or target.managed else target.prefix)

@@ -87,8 +87,8 @@ def damage_of(found: Target) -> tuple[str, ...]:
     """Return what is broken in a recorded generation; empty when everything its manifest lists is there."""
     if found.refused is not None:
         return ()
-    if not found.starts:
-        return ("its interpreter is gone",)
+    if found.fault is not None:
+        return (found.fault,)
     seen = inventory.inspect(found.prefix)
     expected = dict(found.manifest.distributions) if found.manifest is not None else {}
     differing = sorted(name for name in {*expected, *seen.versions} if expected.get(name) != seen.versions.get(name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,8 +66,18 @@ class Target:
 
     @property
     def starts(self) -> bool:
-        """Whether there is an interpreter, and it may be started."""
-        return self.refused is None and os.path.exists(self.python)  # noqa: PTH110 - pathlib's own raises
+        """Whether there is an interpreter that runs in this environment, and it may be started."""
+        return self.refused is None and self.fault is None
+
+    @property
+    def fault(self) -> str | None:
+        """Why no interpreter can run in this environment, as a fragment; None when one can."""
+        if not os.path.exists(self.python):  # noqa: PTH110 - pathlib's own raises
+            return "its interpreter is gone"
+        if self.managed and not _names_a_python(self.prefix / "pyvenv.cfg"):
+            # Python would start as the one it was made from, with the packages of that one, or not at all.
+            return "its `pyvenv.cfg` is gone or damaged"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +203,27 @@ def _refusal(home: Home, prefix: Path) -> ImprintError | None:
             return error
     try:
         python.stat()
-    except FileNotFoundError:
+        (prefix / "pyvenv.cfg").open("rb").close()
+    except (FileNotFoundError, IsADirectoryError):
         return None
     except OSError as error:
         from imprint.causes.errors import blocked_error
 
-        why, hint = access.explain(error, python, home.root)
+        why, hint = access.explain(error, Path(error.filename or python), home.root)
         denied = ImprintError(f"cannot start `{python}`: {why}", hint=hint, code="folder-denied")
         return blocked_error(str(python)) or denied
     return None
+
+
+def _names_a_python(config: Path) -> bool:
+    """Whether Python can read an environment's `pyvenv.cfg` and finds there what it was made from."""
+    try:
+        if not stat.S_ISREG(config.stat().st_mode):
+            return False
+        lines = config.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return False
+    return any(line.partition("=")[0].strip().lower() == "home" for line in lines)
 
 
 def _is_id(value: object) -> TypeGuard[str]:

@@ -93,7 +93,7 @@ def test_an_environment_that_lost_its_packages_is_named_with_the_way_out(tmp_pat
     venv.create(place, symlinks=True)
     done = run_launcher(tmp_path, os.environ["PATH"], "status")
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
-    assert f"the tool environment {place} is damaged" in done.stderr
+    assert f"the tool environment `{place}` is damaged" in done.stderr
     answer = json.loads(run_launcher(tmp_path, os.environ["PATH"], "status", "--json").stdout)
     assert answer["errors"][0]["code"] == "tool-damaged"
 

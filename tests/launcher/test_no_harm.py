@@ -8,11 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
-from imprint_launch import building
+from imprint_launch import building, entering
 from imprint_launch.failure import Failure
 from imprint_launch.progress import Progress
 from support.sandbox import sandboxed
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "locks" / "tool.txt"
 ENV = f"env-{hashlib.sha256(LOCK.read_bytes()).hexdigest()}"
 MARKER = ".imprint-home"
+BASE = Path(shutil.which("python3", path="/usr/bin:/usr/local/bin") or Path(sys.base_prefix, "bin", "python3")).parent
+"""A folder with a Python that other users may enter too, where there is one."""
 QUIET = Progress(sys.stderr, quiet=True)
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -37,7 +40,8 @@ def planted(home: Path) -> Path:
     """Put a tool environment into the home whose interpreter says that it ran; return it."""
     env = home / "tool" / ENV
     (env / "bin").mkdir(parents=True)
-    (env / "pyvenv.cfg").touch()
+    (env / "pyvenv.cfg").write_text(f"home = {BASE}\n")
+    (home / MARKER).touch()
     (env / "bin" / "python").write_text("#!/bin/sh\necho it ran\n")
     (env / "bin" / "python").chmod(0o755)
     return env
@@ -175,6 +179,127 @@ def test_the_remedy_for_an_open_home_works(tmp_path: Path) -> None:
     assert run(home, "status").stdout == "it ran\n"
 
 
+@pytest.mark.parametrize("case", ["not marked", "a newline in its name"])
+def test_no_command_is_shown_for_a_folder_that_may_be_anybodys_or_cannot_be_typed(tmp_path: Path, case: str) -> None:
+    """Such a command would change the modes of a system's folder, or name a path that is not there."""
+    home = tmp_path / ("tmp" if case == "not marked" else "new\nline")
+    home.mkdir()
+    if case != "not marked":
+        planted(home)
+    home.chmod(0o1777)
+    done = run(home, "status")
+    assert (done.returncode, done.stdout) == (1, "")
+    shown = str(home).replace("\n", "?")
+    assert done.stderr == f"error: everybody may change `{shown}`\nhint: set IMPRINT_HOME to another folder\n"
+
+
+def test_a_home_with_a_newline_in_its_name_is_not_said_to_belong_to_somebody_else(tmp_path: Path) -> None:
+    home = tmp_path / "new\nline 1 2 3 4 5 6 7 8"
+    planted(home)
+    assert run(home, "status").stdout == "it ran\n"
+
+
+def test_a_link_to_a_home_that_everybody_may_change_does_not_hide_that(tmp_path: Path) -> None:
+    planted(tmp_path / "home")
+    (tmp_path / "home").chmod(0o777)
+    (tmp_path / "link").symlink_to("home")
+    done = run(tmp_path / "link", "status")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"everybody may change `{tmp_path / 'link'}`" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("setup", "--yes")])
+def test_a_home_that_is_no_folder_is_said_to_be_none(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    for home in (Path("/dev/null"), tmp_path / "file"):
+        done = run(home, *words)
+        said = done.stdout + done.stderr
+        assert done.returncode == 1
+        assert f"`{home}` is not a folder" in said
+        assert "chmod" not in said
+
+
+DAMAGE = {
+    "gone": None,
+    "empty": b"",
+    "random": bytes(range(256)),
+    "not UTF-8": b"home = " + os.fsencode(Path(sys.base_prefix) / "bin") + b"\nversion = \xff\xfe\x00\n",
+    "of a Python that is gone": b"home = /nowhere/bin\n",
+    "of a folder without Python": b"home = /\n",
+    "a folder": b"folder",
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("words", [("status",), ("status", "--json")])
+def test_only_the_environment_itself_is_ever_named_for_deletion(
+    tmp_path: Path, how: str, words: tuple[str, ...]
+) -> None:
+    """Never the Python that it was made from, which runs in its place once `pyvenv.cfg` is not heeded."""
+    env = tmp_path / "tool" / ENV
+    venv.create(env, symlinks=True)
+    content, place = DAMAGE[how], env / "pyvenv.cfg"
+    place.unlink()
+    if how == "a folder":
+        place.mkdir()
+    elif content is not None:
+        place.write_bytes(content)
+    done = run(tmp_path, *words)
+    assert done.returncode == 1
+    if "--json" in words:
+        (error,) = json.loads(done.stdout)["errors"]
+        assert error["code"] == "tool-damaged"
+        assert error["hint"] == f"delete `{env}`; the next start builds it anew"
+    else:
+        assert done.stderr.startswith(f"error: the tool environment `{env}` is damaged: ")
+        assert len(done.stderr.splitlines()) == 2
+    assert f"`{sys.base_prefix}`" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__"])
+@pytest.mark.parametrize("value", ["/bin/false", "/usr/bin/python3"])
+def test_what_tells_python_that_it_lies_elsewhere_does_not_count(tmp_path: Path, variable: str, value: str) -> None:
+    """Not even `-I` keeps Python from heeding these; macOS's own Python sets one of them for its children."""
+    env = tmp_path / "tool" / ENV
+    venv.create(env, symlinks=True)
+    done = run(tmp_path, "status", **{variable: value})
+    assert done.stderr.startswith(f"error: the tool environment `{env}` is damaged: No module named 'typer'\n")
+
+
+def test_a_python_that_cannot_even_say_what_is_wrong_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "imprint_launch.damage", None)
+    monkeypatch.setattr(sys, "argv", ["-c", "status"])
+    monkeypatch.setattr("site.main", lambda: None)
+    assert entering.enter("/") == 1
+    assert [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()] == ["error", "hint"]
+
+
+@AS_ROOT
+def test_an_environment_that_this_user_may_not_read_is_not_called_damaged() -> None:
+    shared = Path(f"/tmp/imprint-launcher-read-{os.getpid()}")  # noqa: S108 - a parent that others may enter
+    env = planted(shared)
+    try:
+        subprocess.run(["chmod", "-R", "o+rX", shared], check=True)
+        (env / "pyvenv.cfg").chmod(0o600)
+        done = as_another_user(shared)
+        assert done.stderr.startswith(f"error: the tool environment `{env}` cannot be read\n")
+        assert "delete" not in done.stderr
+    finally:
+        shutil.rmtree(shared)
+
+
+def as_another_user(shared: Path) -> subprocess.CompletedProcess[str]:
+    """Run `status` with a home that others may read, from a checkout that lies in it, as a user who owns nothing."""
+    code = "import os, sys; os.setgid(4321); os.setuid(4321); os.execv(sys.argv[1], sys.argv[1:])"
+    kept = {"PATH": os.environ["PATH"], "IMPRINT_HOME": str(shared)}
+    launcher = shutil.copytree(ROOT / "cmd", shared / "cmd") / "imprint"
+    shutil.copytree(ROOT / "locks", shared / "locks")
+    command = [sys.executable, "-c", code, str(launcher), "status"]
+    return subprocess.run(command, capture_output=True, text=True, env=kept, cwd="/", check=False)
+
+
 @AS_ROOT
 def test_root_runs_nothing_that_another_user_owns(tmp_path: Path) -> None:
     env = planted(tmp_path)
@@ -192,12 +317,7 @@ def test_a_home_of_roots_serves_others_and_a_group_may_share_one() -> None:
     planted(shared)
     try:
         subprocess.run(["chmod", "-R", "g+w,o+rX", shared], check=True)
-        code = "import os, sys; os.setgid(4321); os.setuid(4321); os.execv(sys.argv[1], sys.argv[1:])"
-        kept = {"PATH": os.environ["PATH"], "IMPRINT_HOME": str(shared)}
-        launcher = shutil.copytree(ROOT / "cmd", shared / "cmd") / "imprint"
-        shutil.copytree(ROOT / "locks", shared / "locks")
-        command = [sys.executable, "-c", code, str(launcher), "status"]
-        done = subprocess.run(command, capture_output=True, text=True, env=kept, cwd="/", check=False)
+        done = as_another_user(shared)
         assert done.stdout == "it ran\n", done.stderr
     finally:
         shutil.rmtree(shared)

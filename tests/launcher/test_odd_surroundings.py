@@ -96,7 +96,7 @@ def test_an_interpreter_out_of_reach_is_named_and_the_environment_stays(open_che
         return caught.value.specific_code, caught.value.message
 
     code, message = run_in(open_checkout, refused)
-    assert code == "interpreter-denied"
+    assert code == "folder-denied"
     assert f"may not enter `{private}`" in message
     assert (into / "bin" / "python").is_symlink()
 
@@ -117,7 +117,7 @@ def test_what_fails_at_an_import_has_its_cause(
 ) -> None:
     """A module of Python's own that is missing is no damage that building anew would mend."""
     monkeypatch.setattr(sys, "argv", ["imprint", "status", "--json"])
-    assert damage.tell_damage(error) == 1
+    assert damage.tell_damage(error, Path("/no/env")) == 1
     answer = json.loads(capsys.readouterr().out)["errors"][0]
     assert answer["code"] == code
     assert answer["hint"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError
+from imprint.operations.check import check
 from imprint.operations.config import get_key
 from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.operations.embed import EmbedOptions, embed
 from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.prune import prune
 from imprint.operations.status import status
@@ -120,6 +123,44 @@ def test_what_has_changed_since_is_proved_again(place: Place, change: Callable[[
     assert len(place.checks) == 1, "setup proves it again, and records that"
     place.setup()
     assert len(place.checks) == 1
+
+
+def lost(config: Path) -> None:
+    config.unlink()
+
+
+def overwritten(config: Path) -> None:
+    config.write_bytes(b"\xff\xfe" * 100)
+
+
+def without_its_python(config: Path) -> None:
+    config.write_text("version = 3.11.7\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [lost, overwritten, without_its_python])
+def test_a_runtime_without_what_makes_it_an_environment_runs_nothing(
+    place: Place, damage: Callable[[Path], None]
+) -> None:
+    """Its interpreter would run as the Python it was made from, which may hold an ONNX Runtime of its own."""
+    place.setup()
+    on_the_cpu(place)
+    damage(place.prefix / "pyvenv.cfg")
+    prove = Counted()
+    told = status(place.context, prove=prove)
+    assert (told.ok, told.data["runs_on"], told.data["embeds"], told.data["pending"]) == (False, "none", False, True)
+    assert "its `pyvenv.cfg` is gone or damaged" in told.data["line"]
+    assert plan(place.context, PlanOptions(check=True), prove=prove).data["pending"]
+    with pytest.raises(ImprintError, match=r"`pyvenv\.cfg` is gone or damaged") as caught:
+        check(place.context, prove=prove)
+    assert caught.value.hint == "run `imprint setup`"
+    texts = EmbedOptions(texts=("a",))
+    with pytest.raises(ImprintError, match=r"`pyvenv\.cfg` is gone or damaged"):
+        embed(place.context, texts, lambda _event: None, stdin=io.BytesIO, stdout=io.BytesIO())
+    assert prove.asked == 0
+    found = diagnose(place.context, DoctorOptions())
+    assert found.data["runs_on"] == "none"
+    place.setup()
+    assert status(place.context, prove=prove).ok
 
 
 def test_a_check_that_could_not_be_made_proves_nothing(place: Place) -> None:

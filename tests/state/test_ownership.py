@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from imprint import ownership
 from imprint.errors import ImprintError
 from imprint.ownership import claim, foreign_entries, require_ours, require_safe
 from imprint.paths import Home
@@ -73,6 +74,19 @@ def test_another_applications_folder_is_refused_and_one_of_its_entries_named(
         claim(home)
     assert (caught.value.specific_code, f"`{named}`" in caught.value.message) == ("not-ours", True)
     assert not home.marker.exists()
+
+
+@pytest.mark.parametrize("place", ["/", "~", "a folder without any of ours", "a folder like a home"])
+def test_only_what_looks_like_a_home_is_offered_to_be_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """What carries the mark is swept: no system's folder and no user's own shall ever get it on our advice."""
+    fill(tmp_path, {"notes.txt": "", **({"data/x": ""} if "without" in place else {"runtimes/x/y": ""})})
+    if place == "~":
+        monkeypatch.setenv("HOME", str(tmp_path))
+    error = ownership.foreign(Home(Path("/") if place == "/" else tmp_path))
+    assert error is not None
+    assert ("touch" in str(error.hint)) == ("like" in place)
 
 
 def test_a_link_is_not_taken_for_the_mark_or_for_a_record(tmp_path: Path) -> None:
