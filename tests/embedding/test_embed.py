@@ -55,6 +55,7 @@ def desk(tmp_path: Path) -> Desk:
     prefix = generation_folder(home, GENERATION)
     interpreter_of(prefix).parent.mkdir(parents=True)
     interpreter_of(prefix).symlink_to(sys.executable)
+    (prefix / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).parent}\n", encoding="utf-8")
     manifest = Manifest(GENERATION, "cpu", "1.31.1", {}, "3.11.7", sys.executable, None, "2026-01-01T00:00:00Z", {})
     write_json(prefix / "manifest.json", manifest_to_json(manifest), within=home.root)
     write_pointer(home, Pointer(GENERATION, "2026-01-01T00:00:00Z"))

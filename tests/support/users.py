@@ -107,6 +107,7 @@ def make_home(root: Path) -> Home:
     prefix = generation_folder(home, GENERATION)
     interpreter_of(prefix).parent.mkdir(parents=True)
     interpreter_of(prefix).symlink_to(python())
+    (prefix / "pyvenv.cfg").write_text(f"home = {Path(python()).parent}\n", encoding="utf-8")
     manifest = Manifest(GENERATION, "cpu", "1.31.1", {}, own_python(), python(), None, "2026-01-01T00:00:00Z", {})
     write_json(prefix / "manifest.json", manifest_to_json(manifest), within=root)
     write_pointer(home, Pointer(GENERATION, "2026-01-01T00:00:00Z"))
