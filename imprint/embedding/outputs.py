@@ -122,20 +122,28 @@ class Output:
             touch.remove_file(self._unfinished, within=self._unfinished.parent)
 
     def _complete(self, file: IO[bytes]) -> None:
-        if self._npy:
-            file.seek(0)
-            file.write(npy_head(self.rows, self._dims))
-        file.flush()
         if self._unfinished is not None and self._path is not None:
-            self._put(file, self._unfinished, self._path)
-        elif file is not self._stream:
+            self._complete_file(file)
+            self._put(self._unfinished, self._path)
+            return
+        self._complete_head(file)
+        if file is not self._stream:
             file.seek(0)
             shutil.copyfileobj(file, self._stream)
             self._stream.flush()
 
-    def _put(self, file: IO[bytes], unfinished: Path, place: Path) -> None:
+    def _complete_file(self, file: IO[bytes]) -> None:
+        self._complete_head(file)
         os.fsync(file.fileno())
         file.close()
+
+    def _complete_head(self, file: IO[bytes]) -> None:
+        if self._npy:
+            file.seek(0)
+            file.write(npy_head(self.rows, self._dims))
+        file.flush()
+
+    def _put(self, unfinished: Path, place: Path) -> None:
         touch.move(unfinished, place, within=place.parent)
         self._unfinished = None
 
@@ -147,11 +155,9 @@ class Output:
         place = next((place for place in map(self._path.with_name, names) if not os.path.lexists(place)), None)
         if place is None:
             return
-        if self._npy:
-            self._file.seek(0)
-            self._file.write(npy_head(self.rows, self._dims))
-        self._file.flush()
-        self._put(self._file, self._unfinished, place)
+        if not self._file.closed:  # else it is complete, and only its place refused it
+            self._complete_file(self._file)
+        self._put(self._unfinished, place)
         self.kept = place
 
     def _error(self, error: OSError) -> Exception:
@@ -161,7 +167,8 @@ class Output:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             return NoSpaceError(f"no space left to write {where}", hint="free some space there, then run it again")
         why = "is closed" if error.errno == errno.EBADF else f"cannot be written: {error.strerror}"
-        return ImprintError(f"{where} {why}", code="output-not-writable")
+        hint = "name another file with `--output`" if self._path is not None else None
+        return ImprintError(f"{where} {why}", hint=hint, code="output-not-writable")
 
 
 def npy_head(rows: int, dims: int) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 from imprint import envvars
 from imprint.errors import ImprintError, InvalidValueError, StateError
 from imprint.paths import Home
+from imprint.quoting import quoted, shell_of
 from imprint.state.settings import (
     KEYS,
     LLM_PREFIX,
@@ -132,7 +133,8 @@ def key_of_file(name: str, path: Path) -> Key:
     try:
         return key_of(name)
     except InvalidValueError as error:
-        hint = f"{error.hint} `imprint config unset {name}` removes it"
+        typed = quoted(name, shell_of(os.environ))
+        hint = f"{error.hint} `imprint config unset {'-- ' if name.startswith('-') else ''}{typed}` removes it"
         raise InvalidValueError(f"{path}: {error.message}", hint=hint) from None
 
 
@@ -192,10 +194,13 @@ def read_text(path: Path, root: Path) -> str:
     try:
         # A FIFO without a writer would block a plain open for ever.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+        try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise StateError(f"{path} is not a regular file", hint="move it away; nothing was changed")
-            raw = file.read(_LONGEST + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                raw = file.read(_LONGEST + 1)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         return ""
     except OSError as error:

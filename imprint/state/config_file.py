@@ -88,16 +88,14 @@ def put(document: tomlkit.TOMLDocument, name: str, value: Value) -> None:
     place[last] = value
 
 
-def drop(document: tomlkit.TOMLDocument, name: str) -> None:
-    """Remove `a.b.c` from a document that has it; tables that become empty stay, they may carry comments.
+def drop(document: MutableMapping[str, Any], name: str) -> None:
+    """Remove what `flatten` calls `a.b.c`, however the file splits and quotes that name.
 
-    Raises StateError where a name in the file holds a dot itself, so that the path does not lead to it.
+    Tables that become empty stay, they may carry comments.
     """
-    *tables, last = name.split(".")
-    place: MutableMapping[str, Any] = document
-    try:
-        for table in tables:
-            place = place[table]
-        del place[last]
-    except (KeyError, TypeError):
-        raise StateError(f"{name} is written with quotes in the configuration", hint="remove it by hand") from None
+    for key, value in list(document.items()):
+        if isinstance(value, MutableMapping):
+            if name.startswith(f"{key}."):
+                drop(value, name.removeprefix(f"{key}."))
+        elif key == name:
+            del document[key]

@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import errno
 import io
 import os
 import pty
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from imprint import touch
 from imprint.embedding.outputs import Output, npy_head
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 
@@ -186,3 +188,37 @@ def test_a_reader_that_is_gone_is_passed_on() -> None:
         output = Output(None, stream, "jsonl", 2).__enter__()
         with pytest.raises(BrokenPipeError):
             output.write(1, b"{}\n")
+
+
+@pytest.mark.parametrize("form", ["jsonl", "npy"])
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EBUSY, errno.EIO])
+def test_a_place_that_refuses_the_finished_file_gets_it_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, number: int
+) -> None:
+    """An immutable file, one that is a mount of its own, another user's in a folder for everybody."""
+    place = tmp_path / "out"
+    place.write_bytes(b"before")
+    real = touch.move
+
+    def move(source: Path, target: Path, *, within: Path) -> None:
+        if target == place:
+            raise OSError(number, os.strerror(number), str(target))
+        real(source, target, within=within)
+
+    monkeypatch.setattr(touch, "move", move)
+    output = Output(place, io.BytesIO(), form, 2)
+
+    def write() -> None:
+        with output:
+            output.write(1, ROW)
+            output.finish()
+
+    with pytest.raises(ImprintError) as caught:
+        write()
+    assert caught.value.specific_code == "output-not-writable"
+    assert caught.value.hint == "name another file with `--output`"
+    assert output.kept == tmp_path / "out.partial"
+    data = output.kept.read_bytes()
+    assert (parse_npy(data) if form == "npy" else data) == (((1, 2), ROW) if form == "npy" else ROW)
+    assert place.read_bytes() == b"before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.partial"]

@@ -1,6 +1,8 @@
 """The configuration: precedence with origins, clear errors, and a writer that loses nothing."""
 
 import os
+import re
+import shlex
 import stat
 import threading
 from pathlib import Path
@@ -110,6 +112,40 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(home: Home) -> None:
     assert config.load(home, {}, {}).get("model.device").value == "cpu"
     with pytest.raises(InvalidValueError):
         config.unset_value(home, "model.devise")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[model]\n"de vice" = "x"\n',
+        '"a.b" = 1\n',
+        '[model]\n"x.y" = 1\ndevice = "gpu"\n',
+        '[model]\n"it\'s" = 1\n',
+        '["a.b".c]\nd = 1\n',
+        '"$HOME" = 1\n',
+        "-x = 1\n",
+        "a.b.c = 1\n[model]\n",
+    ],
+)
+def test_the_command_that_removes_an_unknown_key_works_as_it_is_shown(home: Home, text: str) -> None:
+    write(home, text)
+    with pytest.raises(InvalidValueError) as raised:
+        config.load(home, {}, {})
+    hint = str(raised.value.hint)
+    words = shlex.split(re.findall("`(imprint config unset .*)` removes it", hint)[0])[3:]
+    assert words[:1] == ["--"] or not words[0].startswith("-")
+    (name,) = words[1:] if words[:1] == ["--"] else words
+    assert config.unset_value(home, name)
+    config.load(home, {}, {})
+    assert ("device" in home.config.read_text("utf-8")) == ("device =" in text)
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_with_what_to_do(home: Home) -> None:
+    home.config.mkdir(parents=True)
+    for action in (lambda: config.load(home, {}, {}), lambda: config.set_value(home, "model.device", "gpu")):
+        with pytest.raises(StateError, match="is not a regular file") as raised:
+            action()
+        assert raised.value.hint == "move it away; nothing was changed"
 
 
 @pytest.mark.parametrize(

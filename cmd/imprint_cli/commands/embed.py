@@ -29,7 +29,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         ),
     ] = "lines",
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE|-", help="Write to a file, whole or not at all.")
+        str | None, typer.Option("--output", metavar="FILE|-", help="Write to a file, whole or not at all.")
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str,
@@ -61,6 +61,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
 
     stderr says on what it ran.
     """
+    import os
     import sys
 
     from imprint.embedding.outputs import STDOUT
@@ -70,13 +71,15 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     from imprint.operations.embed import embed as embed_texts
     from imprint_cli.progress import Progress
 
-    if json and (output is None or str(output) in STDOUT):
+    if json and (output is None or output in STDOUT):
         raise UsageError("`--json` puts the answer on standard output", hint="add `--output FILE` for the vectors")
+    if output is not None and output.endswith((os.sep, os.altsep or os.sep)):
+        raise UsageError(f"`{output}` names a folder; `--output` names a file")
     options = EmbedOptions(
         texts=tuple(texts or ()),
         input=input,
         input_format=input_format,
-        output=output,
+        output=None if output is None else Path(output),
         format=format,
         query=query,
         require_gpu=require_gpu,
