@@ -11,6 +11,6 @@ if __name__ == "__main__":
     except ModuleNotFoundError as error:
         if error.name != "imprint_cli":
             raise
-        sys.stderr.write("error: the command line is not installed here\nhint: in a checkout run `./cmd/imprint`\n")
+        sys.stderr.write("error: the command line is not installed here\nhint: in a checkout, run `./cmd/imprint`\n")
         sys.exit(1)
     sys.exit(face.main())

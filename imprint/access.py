@@ -36,12 +36,12 @@ CODES = {
 
 _HINTS = {
     errno.EROFS: "mount it writable, or set IMPRINT_HOME to a folder on another file system",
-    errno.EIO: "the disk reports errors; the system's log (`dmesg`) says which",
-    errno.ESTALE: "the file server has dropped this folder; mount it again",
-    errno.EMFILE: "raise the limit of open files (`ulimit -n 1024`), then run it again",
-    errno.ENFILE: "the system has too many files open; close some programs, then run it again",
-    errno.EAGAIN: "raise the limit of processes (`ulimit -u`, or the container's pids limit), then run it again",
-    errno.ENOMEM: "the system is out of memory; close some programs, then run it again",
+    errno.EIO: "the disk reports errors; see the system log (`dmesg`)",
+    errno.ESTALE: "the file server dropped this folder; mount it again",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n 1024`), then run the command again",
+    errno.ENFILE: "the system has too many files open; close some programs, then run the command again",
+    errno.EAGAIN: "raise the limit of processes (`ulimit -u` or the container's pids limit), then try again",
+    errno.ENOMEM: "the system is out of memory; close some programs, then run the command again",
     errno.ENAMETOOLONG: "set IMPRINT_HOME to a shorter path",
 }
 _WORDS = {
@@ -50,7 +50,7 @@ _WORDS = {
     errno.ESTALE: "the network file system is gone (stale file handle)",
     errno.EMFILE: "this process has too many files open",
     errno.ENFILE: "the system has too many files open",
-    errno.EAGAIN: "the system allows no further process",
+    errno.EAGAIN: "the system does not allow another process",
     errno.ENOMEM: "the system is out of memory",
 }
 
@@ -141,7 +141,7 @@ def _permission(path: Path, root: Path, *, writing: bool) -> tuple[str, str | No
     else:
         why += f", {what} belongs to {owner_of(found)}"
     if os.geteuid() == 0 or (not stat.S_ISDIR(found.st_mode) and _may(culprit, os.W_OK if writing else os.R_OK)):
-        return why, "its mode allows it: look at the mount (a network share?) and the system's security policy"
+        return why, "its mode allows this; check how it is mounted (a network share?) and the system's security policy"
     return why, _remedy(culprit, found, root, writing=writing)
 
 
@@ -151,10 +151,10 @@ def _remedy(culprit: Path, found: os.stat_result, root: Path, *, writing: bool) 
         return f"run `{shlex.join(['chmod', '-R', 'u+rwX', os.fspath(_all_of(culprit, root))])}`"
     if not culprit.is_relative_to(root):
         enter = as_root("chmod", "a+x", culprit)
-        return f"set IMPRINT_HOME to a folder that you may enter, or let everybody enter this one: {enter}"
+        return f"set IMPRINT_HOME to a folder that you can open, or give everyone access to this one: {enter}"
     whole = root.lstat()
     if whole.st_uid == os.geteuid():
-        return f"make all of it yours again: {as_root('chown', '-R', me(), root)}"
+        return f"take ownership of it again: {as_root('chown', '-R', me(), root)}"
     if whole.st_gid in {os.getegid(), *os.getgroups()} and whole.st_mode & (stat.S_IWGRP if writing else stat.S_IRGRP):
         return _for_the_group(_all_of(culprit, root), found, whole, writing=writing)
     return _for_others(culprit, root, owner_of(whole), writing=writing)
@@ -169,7 +169,7 @@ def _for_the_group(shared: Path, found: os.stat_result, whole: os.stat_result, *
 def _for_others(culprit: Path, root: Path, owner: str, *, writing: bool) -> str:
     if writing:
         take = as_root("chown", "-R", me(), root)
-        return f"run it as {owner}, set IMPRINT_HOME to a folder of your own, or make this one yours: {take}"
+        return f"run it as {owner}, set IMPRINT_HOME to a folder of your own, or take ownership of this one: {take}"
     only = ["-R"] if culprit != root else []
     return f"run it as {owner}, or let others read: {as_root('chmod', *only, 'a+rX', _all_of(culprit, root))}"
 

@@ -63,7 +63,7 @@ def _plan_options(options: Sequence[str]) -> tuple[bool, str | None]:
         elif name == "--machine":
             machine = value if given else next(rest, None)
             if not machine:
-                raise UsageError("--machine needs a file, or - for standard input", hint=_USAGE)
+                raise UsageError("--machine needs a file, or `-` for standard input", hint=_USAGE)
         else:
             raise UsageError(f"unknown option: {option}", hint=_USAGE)
     return retry, machine

@@ -80,7 +80,7 @@ def decisive_line(text: str) -> str:
 def how_it_ended(returncode: int | None) -> str:
     """Return how a process ended, in words: `exit code 3`, `SIGSEGV (segmentation fault)`, `exit code 0xC0000005`."""
     if returncode is None:
-        return "nobody could tell how it ended"
+        return "it is not known how it ended"
     if returncode >= 0:
         # Windows reports a crash as an NTSTATUS.
         return f"exit code 0x{returncode:08X}" if returncode >= 0x80000000 else f"exit code {returncode}"

@@ -72,13 +72,13 @@ def unused_for(name: str, prefix: Path | None, context: Context) -> tuple[Unused
     prefix = prefix.expanduser().absolute() if prefix is not None else _own(context)
     packages = inventory.packages_folder(prefix)
     if packages is None:
-        raise UsageError(f"`{prefix}` is no environment: it has no folder of packages")
+        raise UsageError(f"`{prefix}` is not an environment: it has no folder of packages")
     version = python_of(prefix, packages)
     markers = marker_environment(version)
     table = parse_builds(json.loads(resources.data_path("builds.json").read_text("utf-8")), {}, "")
     build = table.find(name)
     if build is None:
-        raise UsageError(f"no build is named `{name}`; there are {', '.join(each.name for each in table.builds)}")
+        raise UsageError(f"no build is named `{name}`; the builds are {', '.join(each.name for each in table.builds)}")
     pins = applying(read_lock(resources.lock_path(lock_of(build, version, markers))), markers)
     shipped = read_shipped()
     store = journal.store_of(context.home, prefix)
@@ -118,7 +118,7 @@ def python_of(prefix: Path, packages: Path) -> str:
     if folder is not None and (stated is None or not stated[1].startswith(f"{folder[1]}.")):
         return f"{folder[1]}.0"
     if stated is None:
-        raise UsageError(f"`{prefix}` is no environment: nothing there says which Python it has")
+        raise UsageError(f"`{prefix}` is not an environment: nothing there says which Python it has")
     return stated[1]
 
 

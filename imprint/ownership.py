@@ -66,12 +66,12 @@ def foreign(home: Home) -> ImprintError | None:
     if not entries:
         return None
     named = " and ".join(f"`{name}`" for name in entries[:2])
-    hint = "set IMPRINT_HOME to an empty or a new folder"
+    hint = "set IMPRINT_HOME to a new or empty folder"
     if _may_be_marked(home.root):
         mark = shlex.join(["touch", os.fspath(home.marker)])
-        hint += f"; if this one is Imprint's all the same, run `{mark}`"
+        hint += f"; if this one is Imprint's, run `{mark}`"
     return ImprintError(
-        f"`{home.root}` is not a folder of Imprint's: it holds {named}",
+        f"`{home.root}` is not one of Imprint's folders: it contains {named}",
         hint=hint,
         code="not-ours",
     )
@@ -134,16 +134,16 @@ def unsafe(home: Home, path: Path) -> ImprintError | None:
             mine = os.geteuid() in {0, found.st_uid}
             command = f"`{close}`" if mine else access.as_root("chmod", "o-w", place)
             return ImprintError(
-                f"everybody may write to `{place}`, so nothing in it is run",
-                hint=f"if you trust what is there, run {command}",
+                f"every user can write to `{place}`, so Imprint runs nothing in it",
+                hint=f"if you trust its contents, run {command}",
                 code="unsafe-home",
             )
         if os.geteuid() == 0 and found.st_uid != 0:
             owner = access.owner_of(found)
             take = shlex.join(["chown", "-R", "root", os.fspath(home.root)])
             return ImprintError(
-                f"`{place}` belongs to {owner}, and root neither runs nor changes what another user owns",
-                hint=f"run it as {owner}, set IMPRINT_HOME to a folder of root's, or, if you trust what is there, run "
+                f"`{place}` belongs to {owner}, and as root Imprint neither runs nor changes another user's files",
+                hint=f"run it as {owner}, set IMPRINT_HOME to a folder owned by root, or, if you trust it, run "
                 f"`{take}`",
                 code="unsafe-home",
             )

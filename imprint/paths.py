@@ -118,6 +118,6 @@ def _user_folder(environ: Mapping[str, str], relative: str) -> str:
     if not os.path.isabs(home):  # noqa: PTH117
         raise UsageError(
             "no home folder is known for this user",
-            hint=f"set {envvars.HOME} to the folder where Imprint may keep its files",
+            hint=f"set {envvars.HOME} to a folder for Imprint's files",
         )
     return str(Path(home) / relative)

@@ -68,8 +68,8 @@ def require_within(path: Path, within: Path | Fence) -> Path:
     place = _place(path, within)
     if place is None:
         raise NotOursError(
-            f"`{path}` does not lie in `{os.fspath(within)}`, so it was not touched",
-            hint="a link or a damaged record leads out of that folder; remove the link, or name another folder",
+            f"`{path}` is not inside `{os.fspath(within)}`, so it was not changed",
+            hint="a link or a damaged record points outside that folder; remove the link, or name another folder",
         )
     return Path(place)
 

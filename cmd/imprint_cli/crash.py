@@ -37,9 +37,9 @@ def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
     message = f"this is a bug in Imprint ({cause})"
     if where is None:
         return Remark(
-            "bug", message, "no log could be written; run it again with IMPRINT_HOME set to a writable folder"
+            "bug", message, "no log could be written; run the command again with IMPRINT_HOME set to a writable folder"
         )
-    return Remark("bug", f"{message}; the log is {where}", "please report it with that log")
+    return Remark("bug", f"{message}; the log is {where}", "please report it, with that log")
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         FAILED: "failed",
         USAGE: "usage or invalid value",
         3: "state unreadable or newer",
-        4: "another imprint holds the mutex",
+        4: "another Imprint process holds the mutex",
         5: "network or index",
         6: "integrity",
         7: "no space",
@@ -79,7 +79,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
         return Remark.of(InterruptedByUserError("interrupted")), INTERRUPTED
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = error.filename or "standard output"
-        return Remark("no-space", f"no space left: {where}", "free some space there, then run it again"), 7
+        return Remark("no-space", f"no space left: {where}", "free some space there, then run the command again"), 7
     if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
         return Remark("output-not-writable", "standard output is closed"), FAILED
     refused = _refused_by_the_system(error)

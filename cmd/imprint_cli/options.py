@@ -34,7 +34,7 @@ a_model = completed_by(_models)
 """Completes the name of a model."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout instead of text.")]
-Stream = Annotated[bool, typer.Option("--json", help="Print progress and the result as one JSON object a line.")]
+Stream = Annotated[bool, typer.Option("--json", help="Print progress and the result as one JSON object per line.")]
 Device = Annotated[
     str | None,
     typer.Option(
@@ -59,11 +59,11 @@ RequireGpu = Annotated[
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another imprint; 0 = not at all."),
+    typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another Imprint; 0 = do not wait."),
 ]
 Venv = Annotated[
     Path | None,
-    typer.Option("--venv", metavar="PATH", help="The virtual environment at PATH, not the managed one."),
+    typer.Option("--venv", metavar="PATH", help="Use the virtual environment at PATH instead of the managed one."),
 ]
 MachineFile = Annotated[
     str | None,

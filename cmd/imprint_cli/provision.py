@@ -56,7 +56,7 @@ def ask(plan: Plan) -> bool:
     if plan.installed_bytes is not None:
         what += f" ({size(plan.installed_bytes)} on disk)"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"this would install {what}, and there is no terminal to ask on", hint="add `--yes` to agree")
+        raise UsageError(f"this would install {what}, but there is no terminal to ask on", hint="add `--yes` to agree")
     human.ask(f"Install {what}? [Y/n]")
     answer = sys.stdin.readline()
     # A line without its end is the end of input, which agrees to nothing.
@@ -84,11 +84,11 @@ def _environment(found: Mapping[str, Any] | None) -> list[str]:
         lines.append(f"removed: {size(found['removed_bytes'])}")
     for one in found["requirers"]:
         fits = "as it asks" if one["satisfied"] and one["same_name"] else "under another name or version"
-        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it gets {one['gets']}, {fits}")
+        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it will get {one['gets']}, {fits}")
     lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
     if found["leftovers"]:
         named = ", ".join(found["leftovers"][:3]) + (" …" if len(found["leftovers"]) > 3 else "")
-        lines.append(f"files that no package owns and that will be removed: {len(found['leftovers'])} ({named})")
+        lines.append(f"files that no package owns, to be removed: {len(found['leftovers'])} ({named})")
     return lines
 
 

@@ -27,7 +27,7 @@ def render_plan(data: Data, besides: int = 0) -> str:
     build = describe_build(data["build"], data["version"], data["device"])
     kept = data["provisional"] and data["build"] not in {None, "cpu"} and data["device"] is None
     # What is installed for a GPU stays although none can be used at the moment: the reason says why.
-    lines = [f"plan: keep {build} for now, though {data['reason']}" if kept else f"plan: {build}: {data['reason']}"]
+    lines = [f"plan: keep {build} for now, although {data['reason']}" if kept else f"plan: {build}: {data['reason']}"]
     lines.append(f"code: {data['code']}" + (" (provisional)" if data["provisional"] else ""))
     if data["hint"]:
         lines.append(f"hint: {data['hint']}")
@@ -136,7 +136,7 @@ def _placement(data: Data) -> list[str]:
     if len(data["providers"]) > 1 or not data["runs"]:
         for row in data["on_cpu"]:
             normal = "normal" if row["normal"] else "not normal"
-            lines.append(f"  {row['op']} on the CPU, {row['nodes']} times: {normal}, {row['reason']}")
+            lines.append(f"  {row['op']} on the CPU, {row['nodes']} nodes: {normal}, {row['reason']}")
     return lines
 
 

@@ -39,7 +39,7 @@ is still the CPU, the line says why:
 | `imprint status` says | do |
 |---|---|
 | `model.device is cpu` | the two commands above |
-| no driver, or one that is too old | `imprint plan` names the driver to install, or says that none helps this card |
+| no driver, or one that is too old | `imprint plan` names the driver to install, or says that none helps this GPU |
 | `no GPU is passed into this container` | start it with `docker run --gpus all …` |
 | the check failed, or the GPU is not proved | `imprint doctor` names the cause; then `imprint setup --retry-gpu` |
 | the GPU is not NVIDIA's, or this is a Mac | nothing: CUDA builds run only on NVIDIA GPUs, under Linux and Windows |

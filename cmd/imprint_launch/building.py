@@ -94,13 +94,13 @@ class Builder:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         if any(is_missing(name) for name in ("venv", "ensurepip")):
             raise Failure(
-                "failed", 1, f"Python {version} at {sys.executable} has no venv module",
+                "failed", 1, f"Python {version} at {sys.executable} lacks the venv module",
                 f"install it (Debian and Ubuntu: `apt install python{version}-venv`) or put uv on PATH",
             )  # fmt: skip
         for module in ("_ssl", "zlib"):
             if is_missing(module):
                 message = (
-                    f"Python {version} at {sys.executable} lacks its own module `{module}`, so it can fetch nothing"
+                    f"Python {version} at {sys.executable} lacks the module `{module}`, so it cannot download anything"
                 )
                 raise error_of("python-module-missing", message, headers="the development")
         if os.pathsep in str(self.stage):
@@ -205,7 +205,7 @@ def _lock(descriptor: int, progress: Progress) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress.say("waiting for another first start")
+            progress.say("waiting for another process to build the tool environment")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError:
         return False

@@ -56,7 +56,7 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
     `addresses` are the index's and the proxies' that it was given: only their hosts are told.
     """
     told = _last_words(output, addresses)
-    last = told or f"`{command}` {_ended(returncode)} and said nothing"
+    last = told or f"`{command}` {_ended(returncode)} without any output"
     lower = output.lower()
     if "no space left" in lower or "os error 28" in lower:
         return no_space(free_bytes, where)
@@ -64,11 +64,11 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
         return Failure(
             "integrity",
             6,
-            f"a download does not have the locked hash: {last}",
+            f"a download does not match its locked hash: {last}",
             "a mirror or proxy changed the file; try another network",
         )
     if "resource temporarily unavailable" in lower or "can't start new thread" in lower or "cannot fork" in lower:
-        return Failure.of(error_of("process-limit", f"`{command}` could start no further process or thread"))
+        return Failure.of(error_of("process-limit", f"`{command}` could not start another process or thread"))
     if "permission denied" in lower or "read-only file system" in lower:
         return not_writable(where, last)
     if any(word in lower for word in _NETWORK):
@@ -108,7 +108,7 @@ def no_space(free_bytes: int, where: Path) -> Failure:
 def not_writable(where: Path, why: str) -> Failure:
     """Return the failure of a folder that this user may not write to."""
     return Failure(
-        "home-not-writable", 1, f"cannot write in {where}: {why}", "set IMPRINT_HOME to a folder you may write to"
+        "home-not-writable", 1, f"cannot write in {where}: {why}", "set IMPRINT_HOME to a folder that you can write to"
     )
 
 
@@ -120,7 +120,7 @@ def of_system(error: OSError, home: Path) -> Failure:
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return not_writable(home, why)
     if error.errno in {errno.EAGAIN, errno.ENOMEM}:
-        return Failure.of(error_of("process-limit", f"the system refuses another process: {why}"))
+        return Failure.of(error_of("process-limit", f"the system does not allow another process: {why}"))
     named = f" ({error.filename})" if error.filename else ""
     return Failure("failed", 1, f"the tool environment could not be built: {why}{named}")
 

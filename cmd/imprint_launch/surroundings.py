@@ -78,7 +78,7 @@ def check_home(home: Path, environ: Mapping[str, str]) -> None:
             )
         raise Failure(
             "usage", 2, "no home folder is known for this user",
-            "set HOME, or set IMPRINT_HOME to the folder where Imprint may keep its files",
+            "set HOME, or set IMPRINT_HOME to a folder for Imprint's files",
         )  # fmt: skip
     there = next(folder for folder in (home, *home.parents) if os.path.lexists(folder))
     if is_noexec(there):

@@ -22,14 +22,14 @@ def error_of(code: str, message: str, *traits: str, **words: str) -> ImprintErro
 def outside_error(error: BaseException) -> ImprintError | None:
     """Return what an exception that nobody expected amounts to, where the surroundings are its cause; else None."""
     if isinstance(error, OSError) and error.errno == errno.EAGAIN:
-        return error_of("process-limit", f"the system refuses another process or thread: {error.strerror}")
+        return error_of("process-limit", f"the system does not allow another process or thread: {error.strerror}")
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
         return access.error_of(OSError(error.errno, error.strerror))
     if isinstance(error, PermissionError) and error.filename is not None and not isinstance(error.filename, int):
         folder = blocked_by(os.fsdecode(error.filename))
         return denied_error(os.fsdecode(error.filename), folder) if folder is not None else None
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return error_of("process-limit", "the system refuses another thread")
+        return error_of("process-limit", "the system does not allow another thread")
     if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in catalogue().headers:
         headers = f"`{catalogue().headers[name]}`"
         return error_of("python-module-missing", f"this Python has no module {name}", headers=headers)
@@ -53,7 +53,7 @@ def blocked_error(path: str) -> ImprintError | None:
 
 def denied_error(path: str, folder: str) -> ImprintError:
     """Return the error of a path behind a folder that this user may not enter."""
-    message = f"`{path}` cannot be reached: this user may not enter `{folder}`"
+    message = f"`{path}` cannot be reached: this user may not open `{folder}`"
     return error_of("folder-denied", message, folder=quoted(folder), owner=owner_of(os.stat(folder)))  # noqa: PTH116
 
 

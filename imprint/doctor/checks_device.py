@@ -30,9 +30,7 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
     runs_on = what_embeddings_run_on(facts)
     if plan.build is None:
         if facts.venv is not None and runs_on != "none":
-            seen = (
-                f"embeddings run on the CPU with what is installed; Imprint has no build of its own here: {plan.reason}"
-            )
+            seen = f"embeddings run on the CPU with what is installed; Imprint has no build for it: {plan.reason}"
             return [finding(facts, _CHECK, "ok-cpu", OK, seen)]
         return [finding(facts, _CHECK, "no-build", ERROR, plan.reason)]
     if _pending(facts, plan):
@@ -56,9 +54,9 @@ def waiting(facts: Facts) -> list[Finding]:
     check = "gpu:waiting"
     plan = facts.waiting
     if plan is None or plan.device is None:
-        return [finding(facts, check, "ok", OK, "no GPU waits to be asked for")]
+        return [finding(facts, check, "ok", OK, "no GPU is left unused by the default")]
     name = plan.device.name or "a GPU"
-    seen = f"{name} could be used ({plan.build} {plan.version}), and model.device is cpu, which is the default"
+    seen = f"{name} could be used ({plan.build} {plan.version}), but model.device is cpu, the default"
     cost = f" (a download of {in_units(plan.download_bytes)})" if plan.download_bytes else ""
     return [finding(facts, check, "gpu-waits", OK, seen, words={"cost": cost})]
 
@@ -72,10 +70,10 @@ def _pending(facts: Facts, plan: Plan) -> bool:
 
 def _on_cpu(facts: Facts, plan: Plan) -> Finding:
     if (facts.embedded is not None or facts.missed_gpu) and gpu_asked_of_runtime(facts):
-        seen = f"the worker asked for the GPU and computes on the CPU: {plan.reason}"
+        seen = f"the worker asked for the GPU, but runs on the CPU: {plan.reason}"
         return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen)
     if plan.device is not None:
-        seen = f"a GPU is planned and not in use: {plan.reason}"
+        seen = f"a GPU is planned, but not in use: {plan.reason}"
         code = "gpu-unavailable" if facts.venv is not None or facts.proved else "not-proved"
         return finding(facts, _CHECK, code, WARNING, seen)
     if facts.device_asked == "cpu" or (facts.device_asked == "auto" and plan.code in GPU_ABSENT):

@@ -45,7 +45,7 @@ def _state(facts: Facts, machine: Machine) -> tuple[str, str]:
     if nvidia.status in {"driver-missing", "none"}:
         return _absent(facts, machine)
     if nvidia.status is None:
-        return "ok", "nothing is known about an NVIDIA driver on this system"
+        return "ok", "it is not known whether this system has an NVIDIA driver"
     if facts.plan is not None and facts.plan.code in _OLD:
         return "driver-too-old", facts.plan.reason
     names = ", ".join(gpu.name or "an unnamed GPU" for gpu in nvidia.gpus or ())
@@ -60,7 +60,7 @@ def _sick(facts: Facts, machine: Machine) -> str:
     if nvidia.status == "compat-unsupported":
         parts.append(f"libcuda is {nvidia.libcuda or 'unknown'}, the driver {nvidia.kernel_driver or nvidia.driver}")
     if nvidia.status == "uvm-unavailable" and facts.nodes is not None and "/dev/nvidia-uvm" not in facts.nodes.present:
-        parts.append("/dev/nvidia-uvm is not there")
+        parts.append("/dev/nvidia-uvm does not exist")
     return "; ".join(parts)
 
 
@@ -75,7 +75,7 @@ def _hidden(facts: Facts, machine: Machine) -> tuple[str, str]:
     if platform.container:
         lost = facts.nodes is not None and any("/dev/nvidia" in node for node in facts.nodes.denied)
         if lost and facts.nodes is not None:
-            return "gpu-lost-in-container", f"{', '.join(facts.nodes.denied)} may not be opened: {error}"
+            return "gpu-lost-in-container", f"{', '.join(facts.nodes.denied)} cannot be opened by this user: {error}"
         return "container-no-gpu-runtime", f"this is a container without a GPU: {error}"
     return "no-device", error
 
@@ -87,7 +87,7 @@ def _absent(facts: Facts, machine: Machine) -> tuple[str, str]:
     if platform.container and (hardware or facts.device_asked == "gpu"):
         return "container-no-gpu-runtime", nvidia.error or "this container has no NVIDIA driver and no device nodes"
     if nvidia.status == "driver-missing":
-        return "driver-missing", nvidia.error or "there is NVIDIA hardware and no driver"
+        return "driver-missing", nvidia.error or "there is NVIDIA hardware, but no driver"
     others = [gpu.name or gpu.vendor or "a GPU" for gpu in machine.other_gpus or () if gpu.kind != "software"]
     beside = f"; other GPUs: {', '.join(others)}" if others else ""
     return "ok", f"no NVIDIA GPU and no NVIDIA driver{beside}"
@@ -106,12 +106,12 @@ def nodes(facts: Facts) -> list[Finding]:
     if facts.nodes is None:
         return missing(facts, check, "nodes")
     if not facts.nodes.denied:
-        seen = f"{len(facts.nodes.present)} device nodes of GPUs can be opened"
-        return [finding(facts, check, "ok", OK, seen if facts.nodes.present else "there are no device nodes of GPUs")]
+        seen = f"{len(facts.nodes.present)} GPU device nodes can be opened"
+        return [finding(facts, check, "ok", OK, seen if facts.nodes.present else "there are no GPU device nodes")]
     nvidia = any(node.startswith("/dev/nvidia") for node in facts.nodes.denied)
     # No build here uses the nodes of other vendors yet.
     status = WARNING if nvidia and gpu_wanted(facts) else OK
-    seen = f"{', '.join(facts.nodes.denied)} may not be opened by this user"
+    seen = f"{', '.join(facts.nodes.denied)} cannot be opened by this user"
     return [finding(facts, check, "device-nodes-denied", status, seen)]
 
 
@@ -121,7 +121,7 @@ def declared_memory(facts: Facts) -> list[Finding]:
     if facts.declared_gb is None:
         if text := facts.environ.get(envvars.VRAM_GB):
             return [
-                finding(facts, check, "environment-invalid", WARNING, f"IMPRINT_VRAM_GB is `{text}`, no size in GB")
+                finding(facts, check, "environment-invalid", WARNING, f"IMPRINT_VRAM_GB is `{text}`, not a size in GB")
             ]
         return [finding(facts, check, "ok", OK, "IMPRINT_VRAM_GB is not set")]
     if facts.machine is None:
@@ -129,6 +129,6 @@ def declared_memory(facts: Facts) -> list[Finding]:
     sizes = [gpu.memory_mib for gpu in facts.machine.nvidia.gpus or () if gpu.memory_mib is not None]
     largest = max(sizes, default=None)
     if largest is not None and facts.declared_gb * 1000 > largest * 1.049:
-        seen = f"IMPRINT_VRAM_GB is {facts.declared_gb:g}, the largest GPU here has {largest} MiB"
+        seen = f"IMPRINT_VRAM_GB is {facts.declared_gb:g}, but the largest GPU here has {largest} MiB"
         return [finding(facts, check, "declared-memory", WARNING, seen)]
     return [finding(facts, check, "ok", OK, f"IMPRINT_VRAM_GB is {facts.declared_gb:g}")]

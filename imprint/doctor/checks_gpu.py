@@ -87,11 +87,11 @@ def _short(facts: Facts, check: str, name: str) -> Finding:
         return finding(facts, check, "libs-present-not-loaded", status, f"{seen}; it is {where}", traits=traits)
     other = _other_major(name, package, versions)
     if other is not None:
-        seen += f"; {other} {versions[other]} is installed, of another CUDA version"
+        seen += f"; {other} {versions[other]} is installed, for another CUDA version"
         return finding(facts, check, "cuda-major-mismatch", status, seen, words={"bring": _bring(facts, name)})
     absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
     if len(absent) > 1:
-        seen += f"; missing are {', '.join(absent)}"
+        seen += f"; also missing: {', '.join(absent)}"
     words = {"bring": _bring(facts, *dict.fromkeys([name, *absent]))}
     return finding(facts, check, "runtime-libs-missing", status, seen, words=words)
 
@@ -194,9 +194,9 @@ def session(facts: Facts) -> list[Finding]:
     if loaded.run_error is not None:
         return [_run_failed(facts, check, loaded.run_error)]
     if what_embeddings_run_on(facts) == "gpu" or facts.device_asked is None:
-        return [finding(facts, check, "ok-gpu", OK, f"a session computes on {loaded.session[0]}")]
+        return [finding(facts, check, "ok-gpu", OK, f"a session runs on {loaded.session[0]}")]
     status = OK if facts.device_asked == "cpu" else WARNING
-    seen = f"a session computes on {loaded.session[0]}, and embeddings do not ask for it"
+    seen = f"a session runs on {loaded.session[0]}, but embeddings do not ask for it"
     if status == WARNING and facts.plan is not None:
         seen += f": {facts.plan.reason}"
     return [finding(facts, check, "provider-not-requested", status, seen)]
@@ -205,13 +205,13 @@ def session(facts: Facts) -> list[Finding]:
 def _refused(facts: Facts, check: str, loaded: Loaded) -> Finding:
     status = facts.machine.nvidia.status if facts.machine is not None else None
     if _missing_library(facts, loaded) is not None:
-        return skipped(facts, check, "a library is missing, see runtime:libraries")[0]
+        return skipped(facts, check, "a library is missing; see runtime:libraries")[0]
     if status in {"none", "driver-missing"} and not _in_container(facts):
         asked = facts.device_asked in {"gpu", "auto"}
-        seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, and there is no usable GPU"
+        seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, but there is no usable GPU"
         return finding(facts, check, "gpu-build-without-gpu", WARNING if asked else OK, seen)
     if status != "ok":
-        return skipped(facts, check, "the driver is not usable, see gpu:driver")[0]
+        return skipped(facts, check, "the driver does not work; see gpu:driver")[0]
     seen = f"a session that asked for the GPU runs on the CPU: {_last_error(loaded)}"
     return finding(facts, check, "provider-failed", severity(facts), seen)
 

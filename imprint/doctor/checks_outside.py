@@ -20,7 +20,7 @@ def system(facts: Facts) -> list[Finding]:
         return [finding(facts, check, "process-limit", ERROR, limit.message, told=limit.hint)]
     if not facts.proc:
         return [finding(facts, check, "no-proc", WARNING, "/proc is not mounted here")]
-    return [finding(facts, check, "ok", OK, "the system shows its processor, its limits and its devices")]
+    return [finding(facts, check, "ok", OK, "Imprint can read the processor, the limits and the devices")]
 
 
 def own_import(facts: Facts) -> list[Finding]:
@@ -28,19 +28,19 @@ def own_import(facts: Facts) -> list[Finding]:
     check = "environment:python"
     found = facts.own_import
     if found is None:
-        return skipped(facts, check, "the target's interpreter does not start, or was not looked at")
+        return skipped(facts, check, "the target's interpreter does not start, or was not checked")
     loads = facts.loaded is not None and facts.loaded.error is None and facts.loaded.has_session
     if found.error is not None and loads:
         outside = outside_cause(found.error, facts.environ)
         if outside is not None:
             return [finding(facts, check, outside.code, WARNING, outside.seen, words=outside.words)]
-        seen = f"your own `import onnxruntime` fails, and Imprint's works: {plain(found.error)}{_by(facts, found)}"
+        seen = f"your own `import onnxruntime` fails, but Imprint's works: {plain(found.error)}{_by(facts, found)}"
         return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
     if found.printed.strip():
         said = " ".join(found.printed.split())[:_SHOWN]
-        seen = f"Python prints `{said}` before any program of yours runs{_by(facts, found)}"
+        seen = f"Python prints `{said}` before any of your programs run{_by(facts, found)}"
         return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
-    return [finding(facts, check, "ok", OK, "Python starts there as it is meant to, also outside Imprint")]
+    return [finding(facts, check, "ok", OK, "Python starts there as it should, also outside Imprint")]
 
 
 def _traits(facts: Facts, found: OwnImport) -> list[str]:

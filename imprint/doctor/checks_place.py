@@ -61,7 +61,7 @@ def environment_names(facts: Facts) -> list[Finding]:
             check,
             "unknown-variable",
             WARNING,
-            f"{name} is set and means nothing",
+            f"{name} is set, but Imprint does not know it",
             words={"near": f": did you mean {near}?" if near else ""},
         )
         for name, near in facts.unknown_variables
@@ -78,7 +78,7 @@ def processor(facts: Facts) -> list[Finding]:
     if arch != "x86_64":
         return [finding(facts, check, "ok", OK, f"{name} ({arch or 'architecture unknown'})")]
     if cpu.flags is None:
-        return skipped(facts, check, f"{name} does not tell here which instructions it has")
+        return skipped(facts, check, f"{name} does not report its instructions here")
     if "avx2" not in cpu.flags:
         return [finding(facts, check, "cpu-no-avx2", WARNING, f"{name} has no AVX2")]
     best = next((flag for flag in ("avx512_vnni", "avx_vnni", "avx512f", "avx2") if flag in cpu.flags), "avx2")
@@ -91,11 +91,11 @@ def model_files(facts: Facts) -> list[Finding]:
     error = facts.failures.get("model")
     if error is None:
         seen = f"{facts.model} is on disk"
-        return skipped(facts, check, "was not looked at") if facts.model is None else [_ok(facts, check, seen)]
+        return skipped(facts, check, "was not checked") if facts.model is None else [_ok(facts, check, seen)]
     if error.specific_code in {"model-damaged", "model-unreadable"}:
         return [finding(facts, check, error.specific_code, ERROR, error.message, told=error.hint)]
     if facts.venv is not None:
-        return skipped(facts, check, f"{error.message}; models belong to Imprint's own folder, not to this environment")
+        return skipped(facts, check, f"{error.message}; models are in Imprint's own folder, not in this environment")
     if facts.provisioned is False:
         return skipped(facts, check, f"{error.message}; `imprint setup` installs it with the runtime")
     return [finding(facts, check, "model-missing", ERROR, error.message, told=error.hint)]
@@ -122,8 +122,8 @@ def disk_unused(facts: Facts) -> list[Finding]:
     if unused is None:
         return missing(facts, check, "unused")
     parts = [
-        f"{in_units(unused.generations)} in runtimes from before" if unused.generations else "",
-        f"{in_units(unused.cache)} in the cache beyond what is installed" if unused.cache else "",
+        f"{in_units(unused.generations)} in old runtimes" if unused.generations else "",
+        f"{in_units(unused.cache)} in the cache that nothing installed uses" if unused.cache else "",
     ]
     seen = " and ".join(part for part in parts if part) or "nothing"
     if unused.generations + unused.cache < MUCH_UNUSED:
@@ -147,7 +147,7 @@ def real_embedding(facts: Facts) -> list[Finding]:
     check = "embedding:run"
     done, error = facts.embedded, facts.failures.get("embedded")
     if done is not None:
-        return [_ok(facts, check, f"one text became {done.dims} numbers on {done.provider} in {done.seconds:.1f} s")]
+        return [_ok(facts, check, f"a text became {done.dims} numbers on {done.provider} in {done.seconds:.1f} s")]
     if facts.venv is not None:
         return skipped(facts, check, "it would write compiled files; `imprint embed --venv PATH TEXT` tries it")
     if error is None or "model" in facts.failures:

@@ -23,7 +23,7 @@ def telemetry(facts: Facts) -> list[Finding]:
     if loaded.sends is None:
         return skipped(facts, check, "ONNX Runtime did not load")
     if not loaded.sends:
-        return [finding(facts, check, "ok", OK, "this build of ONNX Runtime holds no telemetry client")]
+        return [finding(facts, check, "ok", OK, "this build of ONNX Runtime contains no telemetry client")]
     if facts.venv is None:
         seen = f"off: Imprint sets {SWITCH}=1 for every process it starts here"
         return [finding(facts, check, "ok", OK, seen)]

@@ -27,7 +27,7 @@ def duplicates(facts: Facts) -> list[Finding]:
     if len(builds) > 1:
         return [_several(facts, check, builds)]
     if builds:
-        return [finding(facts, check, "ok", OK, f"{builds[0]} is the only ONNX Runtime in the target")]
+        return [finding(facts, check, "ok", OK, f"{builds[0]} is the only ONNX Runtime build in the target")]
     if facts.loaded is not None and facts.loaded.version is not None:
         seen = f"ONNX Runtime {facts.loaded.version} comes from outside the environment, {facts.loaded.file}"
         return [finding(facts, check, "ok", OK, seen)]
@@ -42,9 +42,9 @@ def _several(facts: Facts, check: str, builds: tuple[str, ...]) -> Finding:
     status = WARNING if runs_on == ("gpu" if gpu_wanted(facts) else "cpu") else ERROR
     seen = _installed(builds)
     if facts.loaded is not None and facts.loaded.package is not None:
-        seen += f"; what loads is {facts.loaded.package} {facts.loaded.version or ''}".rstrip()
+        seen += f"; {facts.loaded.package} loads {facts.loaded.version or ''}".rstrip()
     if facts.runtimes is not None and facts.runtimes.requirers:
-        seen += f"; asked for by {', '.join(facts.runtimes.requirers)}"
+        seen += f"; required by {', '.join(facts.runtimes.requirers)}"
     names = dict.fromkeys(build.partition(" ")[0] for build in builds)
     words = {"uninstall_builds": uninstall(facts, *names), "install_planned": install_planned(facts)}
     return finding(facts, check, "duplicate-runtimes", status, seen, words=words)
@@ -93,10 +93,10 @@ def _ended(facts: Facts, check: str, loaded: Loaded) -> Finding:
     }.get(loaded.stage or "", "loading ONNX Runtime")
     matters = loaded.stage in {"import", "cpu"} or facts.device_asked in {"gpu", "auto"}
     if loaded.ended == "timeout":
-        return finding(facts, check, "runtime-hangs", WARNING, f"{doing} did not end in time")
-    seen = f"{doing} ended the process: {loaded.ended}"
+        return finding(facts, check, "runtime-hangs", WARNING, f"{doing} did not finish in time")
+    seen = f"{doing} crashed the process: {loaded.ended}"
     if loaded.ended in {"SIGKILL", "SIGTERM"}:
-        seen = f"{doing} was ended from outside ({loaded.ended}), perhaps for want of memory"
+        seen = f"{doing} was killed from outside ({loaded.ended}), perhaps because memory ran out"
         return finding(facts, check, "runtime-hangs", WARNING, seen)
     outside = outside_cause("\n".join([loaded.ended or "", loaded.error or "", loaded.talk]), facts.environ)
     if outside is not None:
@@ -130,7 +130,7 @@ def _cpu_failed(facts: Facts, check: str, loaded: Loaded) -> Finding:
     module = _NO_MODULE.search(error)
     if module is not None or _NUMPY.search(error):
         return _dependency(facts, check, module["name"] if module else "numpy", error)
-    seen = f"{_named(loaded)} loads and does not compute on the CPU: {_line(error)}"
+    seen = f"{_named(loaded)} loads, but does not compute on the CPU: {_line(error)}"
     return finding(facts, check, "cpu-session-failed", ERROR, seen, words=_again(facts))
 
 
@@ -152,7 +152,7 @@ def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:
     local = version.partition("+")[0]
     if (name, local) == (loaded.package, loaded.version.partition("+")[0]):
         return None
-    seen = f"{builds[0]} is listed, and what loads is {_named(loaded)}"
+    seen = f"{builds[0]} is listed, but {_named(loaded)} loads"
     return finding(facts, check, "build-mismatch", WARNING, seen, words=_again(facts))
 
 

@@ -85,7 +85,7 @@ def for_embedding(facts: Facts) -> list[Finding]:
         verb = "is" if len(lacks) == 1 else "are"
         seen = f"`imprint embed` does not run here yet: {' and '.join(lacks)} {verb} missing"
         return [finding(facts, check, "packages-missing", OK, seen)]
-    return [finding(facts, check, "ok", OK, "nothing that `imprint embed` needs beside ONNX Runtime is missing")]
+    return [finding(facts, check, "ok", OK, "nothing that `imprint embed` needs besides ONNX Runtime is missing")]
 
 
 def _grouped(facts: Facts) -> Iterable[tuple[str, list[Damage]]]:
@@ -144,13 +144,13 @@ def _what(damage: Damage) -> str:
     is_, has = ("is", "has") if damage.count == 1 else ("are", "have")
     return {
         "missing": f"{files} {is_} missing{example}",
-        "size": f"{files} {has} another size than recorded{example}",
-        "hash": f"{files} {has} another content than recorded{example}",
+        "size": f"{files} {has} a different size than recorded{example}",
+        "hash": f"{files} {has} different content than recorded{example}",
         "no-record": "its RECORD is missing",
         "no-metadata": "its METADATA is missing",
-        "no-installer": "its installation did not end",
+        "no-installer": "its installation did not finish",
         "hollow": f"its modules are gone{example}",
-        "dangling": f"{files} {is_} a link that leads nowhere{example}",
+        "dangling": f"{files} {is_} a link to a missing file{example}",
     }.get(damage.kind, f"{damage.kind}{example}")
 
 
@@ -166,7 +166,7 @@ def _free_first(facts: Facts) -> str:
 
 
 def leftovers(facts: Facts) -> list[Finding]:
-    """Judge what a killed pip left among the packages."""
+    """Judge files that a killed pip left behind."""
     check = "target:leftovers"
     if facts.runtimes is None:
         return missing(facts, check, "runtimes")
@@ -187,7 +187,7 @@ def vendor_build(facts: Facts) -> list[Finding]:
         return missing(facts, check, "runtimes")
     names = sorted(name for name in build_names(facts) if name not in OURS)
     if not names or facts.venv is None:
-        return [finding(facts, check, "ok", OK, "no vendor's build of ONNX Runtime is here")]
+        return [finding(facts, check, "ok", OK, "there is no vendor's build of ONNX Runtime")]
     return [finding(facts, check, "vendor-build-replaced", OK, replaced_sentence(names))]
 
 
@@ -210,14 +210,14 @@ def writable(facts: Facts) -> list[Finding]:
 
 
 def changes(facts: Facts) -> list[Finding]:
-    """Judge changes that are under way or did not end."""
+    """Judge changes that are in progress or did not finish."""
     check = "target:changes"
     found = []
     if facts.interrupted:
-        seen = f"a change of {facts.venv or 'the runtime'} was begun and did not end"
+        seen = f"a change of {facts.venv or 'the runtime'} started but did not finish"
         found.append(finding(facts, check, "change-interrupted", ERROR, seen))
     if facts.busy is not None:
         found.append(finding(facts, check, "busy", WARNING, f"{facts.busy} is changing the runtime"))
     if facts.provisioned is None and not found:
         return skipped(facts, check, "the target is not known")
-    return found or [finding(facts, check, "ok", OK, "no change is under way")]
+    return found or [finding(facts, check, "ok", OK, "no change is in progress")]

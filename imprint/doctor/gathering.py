@@ -65,7 +65,7 @@ class Gathering:
             # One limit for all of them: sources that hang do so together.
             thread.join(max(0.0, end - time.monotonic()))
             if thread.is_alive():
-                late = ImprintError(f"it did not end within {seconds:.0f} seconds", code="timed-out")
+                late = ImprintError(f"it did not finish within {seconds:.0f} seconds", code="timed-out")
                 self.failures.setdefault(thread.name, late)
         return {name: given.get(name) if name not in self.failures else None for name in sources}
 
@@ -87,7 +87,7 @@ def environment_target(path: Path) -> Target:
     blocked = blocked_error(str(found.python))
     if blocked is not None:
         raise blocked
-    what = "does not exist" if not prefix.exists() else "holds no Python environment"
+    what = "does not exist" if not prefix.exists() else "is not a Python environment"
     raise ImprintError(f"`{prefix}` {what}", code="not-an-environment")
 
 

@@ -55,7 +55,7 @@ def missing(facts: Facts, check: str, name: str) -> list[Finding]:
         return skipped(facts, check, "no runtime is set up")
     if error is None and not starts(facts):
         return skipped(facts, check, "the target's interpreter does not start")
-    return skipped(facts, check, f"could not be looked at: {error.message}" if error else "was not looked at")
+    return skipped(facts, check, f"could not be checked: {error.message}" if error else "was not checked")
 
 
 def starts(facts: Facts) -> bool:

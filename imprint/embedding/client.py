@@ -204,7 +204,7 @@ class Worker:
                     waited_since = time.monotonic()  # the worker has nothing to do yet
                 if time.monotonic() - waited_since > patience:
                     raise ImprintError(
-                        f"the embedding worker gave no sign of life for {patience:.0f} seconds and was ended",
+                        f"the embedding worker did not respond for {patience:.0f} seconds and was ended",
                         hint="run `imprint check` to see whether the runtime works",
                         code="worker-hung",
                     ) from None
@@ -232,7 +232,7 @@ class Worker:
         try:
             returncode = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            return ImprintError(f"the embedding worker broke off: {error}", code="worker-failed")
+            return ImprintError(f"the connection to the embedding worker broke: {error}", code="worker-failed")
         self._talk.seek(0, os.SEEK_END)
         self._talk.seek(max(0, self._talk.tell() - 4096))
         return death_of(returncode, self._talk.read().decode("utf-8", "replace"), self._settings.repair)
@@ -359,7 +359,7 @@ def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
     """Return the error that a worker's FAILURE amounts to."""
     hints = {
         "target-incomplete": repair,
-        "model-unusable": "run `imprint doctor --deep` to see whether its files are whole",
+        "model-unusable": "run `imprint doctor --deep` to see whether its files are intact",
         "out-of-memory": "lower `model.batch_tokens` or `model.threads`, or free some memory",
         "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
     }
@@ -390,8 +390,8 @@ def too_new(message: str, version: str, repair: str) -> ImprintError | None:
         return None
     what = "IR version" if found["what"] == "IR" else "opset"
     runtime = f"ONNX Runtime {version}".rstrip()
-    other = repair if "--venv" in repair else "use another model: `imprint model list` shows those that run here"
-    told = f"the model has ONNX {what} {found['has']}, and {runtime} reads up to {found['most']}"
+    other = repair if "--venv" in repair else "use another model: `imprint model list` shows the models that run here"
+    told = f"the model has ONNX {what} {found['has']}, but {runtime} reads only up to {found['most']}"
     return ImprintError(told, hint=other, code="model-too-new")
 
 

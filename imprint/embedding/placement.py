@@ -41,7 +41,7 @@ ONNX Runtime itself moves what follows from shapes to the CPU (core/framework/fa
 17930 has the maintainers' word), and operations that make indices follow. Read 2026-11-29.
 """
 
-_INTEGERS = "it computes with int8, for which the CUDA provider has no kernels; a GPU wants a float model"
+_INTEGERS = "it computes with int8, for which the CUDA provider has no kernels; use a float model on a GPU"
 _HEAVY = "this is the model's own work, and the GPU should do it"
 _LARGE = "it moves whole tensors, which belong on the GPU"
 NOT_NORMAL: Mapping[str, str] = dict.fromkeys(
@@ -168,7 +168,7 @@ def _error(facts: Mapping[str, Any], ended: ChildResult) -> str | None:
         cause = cause_in(text)
         return cause.detail if cause else plain(text)
     if facts.get("stage") != "done":
-        return f"the process left without an answer {stage}: {plain(ended.stderr) or 'no output'}"
+        return f"the process ended without an answer {stage}: {plain(ended.stderr) or 'no output'}"
     return None
 
 

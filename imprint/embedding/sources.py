@@ -89,7 +89,7 @@ def _refuse_wide(line: bytes, name: str) -> None:
     for mark, encoding in _MARKS.items():
         if line.startswith(mark):
             raise UsageError(
-                f"{name} is {encoding}, not UTF-8: it begins with the byte order mark {mark.hex(' ')}",
+                f"{name} is {encoding}, not UTF-8: it starts with the byte order mark {mark.hex(' ')}",
                 hint=_how_to_convert(encoding, name),
             )
     for start, encoding in ((1, "UTF-16LE"), (0, "UTF-16BE")):

@@ -111,7 +111,7 @@ def parse_series(python: Python) -> str:
     """Return a Python as the installer takes it, `3.12`; a free-threaded one with its `t`."""
     found = re.match(r"(\d+\.\d+)", python.version or "")
     if found is None:
-        raise UsageError("the machine's Python is not known", hint="name it with `--python VERSION`")
+        raise UsageError("the Python version of that machine is not known", hint="name it with `--python VERSION`")
     free = (python.abi or "").endswith("t") or (python.version or "").endswith("t")
     return found[1] + ("t" if free else "")
 
@@ -126,7 +126,7 @@ def _machine_of(options: BundleOptions) -> tuple[Machine, bool]:
     else:
         raise UsageError(
             f"`{options.target}` is neither a file nor a platform",
-            hint="platforms are written like linux-x86_64, linux-aarch64, windows-x86_64, macos-aarch64",
+            hint="write a platform like linux-x86_64, linux-aarch64, windows-x86_64, macos-aarch64",
         )
     if options.python is not None:
         machine = replace(machine, python=parse_python_option(options.python))

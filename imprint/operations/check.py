@@ -94,7 +94,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
     if result.outcome == "inconclusive":
         return False, []
     if result.device is not None and not result.ok and (why := _says_nothing_of_the_gpu(context, target, result)):
-        return False, [Remark("not-recorded", f"this is not counted against the GPU: {why}", _repair(target))]
+        return False, [Remark("not-recorded", f"this does not count against the GPU: {why}", _repair(target))]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
             writing = Findings(writing_in=context.home)
@@ -102,7 +102,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
         findings.update(writing)
     except ImprintError as error:
         # The mutex is busy, or the home cannot be written: what was proved is told all the same.
-        return False, [Remark("not-recorded", f"the answer was not recorded: {error.message}", error.hint)]
+        return False, [Remark("not-recorded", f"the result was not recorded: {error.message}", error.hint)]
     return True, []
 
 
@@ -112,7 +112,7 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     if damage:
         return f"the runtime is damaged ({damage[0]})"
     if result.wheel is not None:
-        return f"{result.library} should be in this environment and cannot be loaded from it"
+        return f"{result.library} should be in this environment, but cannot be loaded from it"
     if result.kind in {"import-failed", "not-started"}:
         return "the runtime does not load at all"
     return None
@@ -171,7 +171,7 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
         message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
         return [Remark("placement-on-cpu", message, "`imprint check --placement --json` has each operation")], []
     if not result.ok and result.device is not None:
-        message = f"{placed.model} runs on {where} all the same: it does not need what failed"
+        message = f"{placed.model} runs on {where} anyway: it does not need what failed"
         return [Remark("model-runs", message)], []
     return [], []
 
@@ -212,7 +212,7 @@ def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | No
         return Remark(
             "check-inconclusive",
             f"the check on {name} proved nothing: {result.detail}",
-            f"run `{command_of('setup', venv)}` again when nothing else uses that device",
+            f"run `{command_of('setup', venv)}` again when nothing else is using that device",
         )
     setup = command_of("setup", venv)
     hint: str | None = retry or f"fix the cause, then run `{setup} --retry-gpu`"

@@ -154,7 +154,7 @@ def document(context: Context, setting: Setting, *, secrets: bool) -> dict[str, 
 def _unseen(name: str, choice: Value) -> dict[str, Any]:
     if name not in PLANNED or choice == "cpu":
         return {"value": choice, "available": True, "detail": None}
-    reason = "reading the configuration does not look at this machine; `config set` and `imprint devices` do"
+    reason = "not known: reading the configuration does not look for GPUs; `config set` and `imprint devices` do"
     return {"value": choice, "available": None, "reason": reason}
 
 

@@ -106,7 +106,7 @@ def _chosen(ids: Iterable[str]) -> list[Check]:
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
-    return f"did you mean `{near[0]}`?" if near else f"known are {', '.join(known)}"
+    return f"did you mean `{near[0]}`?" if near else f"the checks are {', '.join(known)}"
 
 
 def _verdict(findings: list[Finding], *, strict: bool) -> tuple[Remark, ...]:

@@ -55,7 +55,7 @@ DEEP_SECONDS = 900.0
 TRY_SECONDS = 75.0
 """For loading ONNX Runtime and for one embedding, both of which end their children before."""
 
-TEXT = "one text to see whether embedding works"
+TEXT = "a text to see whether embedding works"
 
 
 def gather(

@@ -151,10 +151,10 @@ def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
 
 def _check(options: EmbedOptions) -> None:
     if options.format not in FORMATS:
-        raise InvalidValueError(f"unknown format: {options.format}", hint=f"valid are {', '.join(FORMATS)}")
+        raise InvalidValueError(f"unknown format: {options.format}", hint=f"valid: {', '.join(FORMATS)}")
     if options.input_format not in INPUT_FORMATS:
         raise InvalidValueError(
-            f"unknown input format: {options.input_format}", hint=f"valid are {', '.join(INPUT_FORMATS)}"
+            f"unknown input format: {options.input_format}", hint=f"valid: {', '.join(INPUT_FORMATS)}"
         )
     if options.texts and options.input is not None:
         raise UsageError("texts and `--input` were both given", hint="give one of them")
@@ -180,14 +180,14 @@ def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Plac
 def _no_gpu(place: _Place) -> ImprintError:
     plan, setup = place.plan, f"run `{command_for(place.target)}`"
     if plan.device is not None and plan.build != place.target.build:
-        message = f"a GPU is required, and {plan.build} {plan.version} is not installed yet: {plan.reason}"
+        message = f"a GPU is required, but {plan.build} {plan.version} is not installed yet: {plan.reason}"
         return ImprintError(message, hint=setup, code="gpu-not-proved")
     if plan.device is not None:
         return ImprintError(
-            f"a GPU is required, and none is proved here: {plan.reason}", hint=setup, code="gpu-not-proved"
+            f"a GPU is required, but none is proved here: {plan.reason}", hint=setup, code="gpu-not-proved"
         )
     hint = "add `--device gpu`, or set model.device" if plan.code == "device-cpu" else plan.hint
-    return ImprintError(f"a GPU is required and none is planned: {plan.reason}", hint=hint, code=plan.code)
+    return ImprintError(f"a GPU is required, but none is planned: {plan.reason}", hint=hint, code=plan.code)
 
 
 def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
@@ -261,7 +261,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
     why = f"run `{command_for(place.target, 'check')}` to see why"
     missed: Remark | None = None
     if place.on_gpu and not hello.on_gpu:
-        line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), which did not take the GPU"
+        line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), because the GPU could not be used"
         if options.require_gpu:
             raise ImprintError(line, hint=why, code="gpu-not-used")
         missed = Remark("gpu-not-used", line, why)

@@ -50,9 +50,9 @@ def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEF
     if removed.left:
         listed = ", ".join(f"`{entry}`" for entry in removed.left)
         place = folder_of(context.home, name)
-        warnings.append(Remark("files-left", f"`{place}` stays: it holds {listed}, not installed by Imprint"))
+        warnings.append(Remark("files-left", f"`{place}` stays: it contains files of others, {listed}"))
     if chosen:
-        message = f"{name} is the configured model: without it nothing can be embedded"
+        message = f"{name} is the configured model; nothing can be embedded without it"
         warnings.append(Remark("model-configured", message, "run `imprint setup` to install it again"))
     data = {"name": name, "removed": list(removed.files), "freed_bytes": removed.size, "configured": chosen}
     return Result(data, tuple(warnings))

@@ -182,7 +182,7 @@ def _content(name: str) -> bytes:
 def _read(source: str, raw: bytes, parse: Callable[[object], T]) -> T:
     hint = "docs/json.md shows the document; `imprint machine` writes one"
     if len(raw) > LONGEST:
-        raise UsageError(f"{source} is too large for such a document", hint=hint)
+        raise UsageError(f"{source} is too large to be a machine document", hint=hint)
     try:
         obj = parse_document(raw.decode("utf-8-sig"), source)
     except UnicodeDecodeError as error:
@@ -211,5 +211,5 @@ def parse_installed(text: str) -> Installed:
         known = ", ".join(build.name for build in builds.builds)
         raise UsageError(f"`{name}` is not a build", hint=f"the builds are {known}")
     if separator and not version.strip():
-        raise UsageError(f"`{text}` names no version", hint="write it like cuda12==1.26.0, or leave out ==")
+        raise UsageError(f"`{text}` names no version", hint="write it like cuda12==1.26.0, or without ==")
     return Installed(name.strip(), version.strip() or None)

@@ -180,9 +180,9 @@ def parse_document(text: str, source: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"{source} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise UsageError(problem, hint="`imprint machine --json` writes such a document") from None
+        raise UsageError(problem, hint="`imprint machine --json` writes a valid document") from None
     except RecursionError:
-        raise UsageError(f"{source} nests too deeply for a document of Imprint's") from None
+        raise UsageError(f"{source} is nested too deeply to be a machine document") from None
 
 
 def survey_here(context: Context, *, hardware: bool, python: Path | None = None, processor: bool = True) -> Machine:

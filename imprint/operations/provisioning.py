@@ -181,7 +181,7 @@ class Provisioning:
                 return _Provisioned(plan, current_target(self.context.home), plan.device is not None, check)
             if plan.device is not None:
                 return _Provisioned(plan, before, False, check)
-            self.on_event(Event("warning", "check", f"what is installed is replaced: {failure_of(check).message}"))
+            self.on_event(Event("warning", "check", f"replacing what is installed: {failure_of(check).message}"))
         confirm_download(self.options, inputs, download_of(self.context, inputs))
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
@@ -228,7 +228,7 @@ class Provisioning:
             faults = generations.faults_of(before, recipe)
             if not faults:
                 return before
-            self.on_event(Event("info", "plan", f"the current runtime is replaced: {faults[0]}"))
+            self.on_event(Event("info", "plan", f"replacing the current runtime: {faults[0]}"))
         return generations.find_whole(self.context.home, recipe)
 
     def _current(self, whole: Target, before: Target | None) -> Target:
@@ -284,12 +284,12 @@ def machine_here(machine: Machine, context: Context) -> Machine:
         theirs, ours = getattr(machine.platform, what), getattr(own.platform, what)
         if theirs is not None and theirs != ours:
             raise UsageError(
-                f"that document describes a machine with {theirs}, this one has {ours}: it could not run this runtime",
+                f"that machine has {theirs} and this one has {ours}, so it could not run this runtime",
                 hint="run `imprint setup` on that machine; `imprint bundle --for FILE DIR` collects what it needs",
             )
     libcs = [found.platform.libc.name for found in (machine, own) if found.platform.libc is not None]
     if len(set(filter(None, libcs))) > 1:
-        raise UsageError("that document describes a machine with another C library, so it could not run this runtime")
+        raise UsageError("that machine has another C library, so it could not run this runtime")
     return replace(machine, python=own.python)
 
 
@@ -307,7 +307,7 @@ def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
     """Return the warning that another uv kept the cache from being cleaned."""
     if not pruned.waiting:
         return ()
-    message = f"the cache is in use, so {len(pruned.waiting)} packages in it could not be removed"
+    message = f"another uv process is using the cache, so {len(pruned.waiting)} packages in it could not be removed"
     return (Remark("cache-busy", message, "the next `imprint setup` or `imprint prune` removes them"),)
 
 
@@ -318,13 +318,13 @@ def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
     for left in pruned.deferred:
         size = space.in_units(left.size)
         on_event(
-            Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid} and will be removed later")
+            Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid}; a later run removes it")
         )
 
 
 def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
-    hint = "nothing was changed; run `imprint doctor` to see what is in the way"
+    hint = "nothing was changed; run `imprint doctor` to find the cause"
     return ImprintError(f"the new runtime was not used, because {found.message}", hint=hint, code=found.code)
 
 

@@ -74,7 +74,7 @@ def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings,
     prepared = inplace.prepare(target.prefix, plan, context.home, host=host, findings=findings)
     if prepared.replacement.install or prepared.interrupted:
         raise ImprintError(
-            f"`{target.prefix}` does not hold an intact {target.build}, so nothing was removed",
+            f"`{target.prefix}` does not contain an intact {target.build}, so nothing was removed",
             hint=f"run `{command_for(target)}`",
             code="target-damaged",
         )
@@ -95,7 +95,7 @@ def _as_it_is(context: Context, target: Target) -> Plan:
     wheel = wheel_for(build, machine) if build is not None else None
     if build is None or not isinstance(wheel, Wheel) or wheel.version != target.version:
         raise ImprintError(
-            f"`{target.prefix}` does not hold a build of ONNX Runtime that Imprint knows, so nothing was removed",
+            f"`{target.prefix}` contains no build of ONNX Runtime that Imprint knows, so nothing was removed",
             hint=f"run `{command_for(target)}`",
             code="not-installed",
         )

@@ -254,8 +254,8 @@ def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:
     return tuple(
         Remark(
             "requirement-left-out",
-            f"{holder} requires {name}, which Imprint does not use and did not install: `pip check` will name it",
-            f"install {name} there too if that matters to you",
+            f"{holder} requires {name}, which Imprint does not use and did not install; `pip check` will report it",
+            f"install {name} there yourself if you need it",
         )
         for holder, name in sorted(needs)
     )

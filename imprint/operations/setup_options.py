@@ -100,7 +100,7 @@ def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[
     """Return the warning that an explicit GPU was asked for and the CPU is planned; refusals say so themselves."""
     if refused is not None or plan.device is not None or request_of(context).device != "gpu":
         return ()
-    return (Remark(plan.code, f"a GPU was asked for, the CPU is planned: {plan.reason}", plan.hint),)
+    return (Remark(plan.code, f"you asked for a GPU, but the CPU is planned: {plan.reason}", plan.hint),)
 
 
 def confirm_download(options: SetupOptions, inputs: Inputs, expected: Download) -> None:
@@ -147,7 +147,7 @@ def agreed_to(options: SetupOptions, question: UnansweredError) -> SetupOptions:
 
 def _agree(confirm: Callable[[Plan], bool] | None, plan: Plan) -> None:
     if confirm is not None and not confirm(plan):
-        raise ImprintError("nothing was changed: the download was declined", code="declined")
+        raise ImprintError("nothing was changed: you declined the download", code="declined")
 
 
 def provide_model(context: Context, options: SetupOptions, seams: Seams, sources: Sources, on_event: OnEvent) -> None:

@@ -44,7 +44,7 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
 
 GPU_MISSED = Remark(
     "gpu-not-used",
-    "a GPU was asked for, and the last embedding ran on the CPU all the same",
+    "you asked for a GPU, but the last embedding ran on the CPU",
     "run `imprint check` to see why",
 )
 """What `status` says beside its line while the last worker missed the GPU."""

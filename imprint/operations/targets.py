@@ -97,11 +97,11 @@ def _faults_of(seen: Inventory) -> tuple[str, ...]:
     runtimes = seen.runtime_distributions
     if len(runtimes) > 1:
         names = " and ".join(found.name for found in runtimes)
-        return (f"{names} are installed over one folder",)
+        return (f"{names} are installed in the same folder",)
     if runtimes and (seen.runtime is None or seen.runtime.package is None):
-        return (f"the package of {runtimes[0].name} is hollow",)
+        return (f"the package {runtimes[0].name} is listed as installed, but its modules are missing",)
     if runtimes and seen.runtime is not None and seen.runtime.package != runtimes[0].name:
-        return (f"{runtimes[0].name} holds the files of {seen.runtime.package}",)
+        return (f"{runtimes[0].name} contains the files of {seen.runtime.package}",)
     ours = [
         found
         for found in seen.problems

@@ -161,7 +161,7 @@ _MENDED_BY_SETUP = frozenset({DAMAGED, BROKEN, LACKING, "model-missing", "model-
 
 def _absent(target: Target | None, plan: Plan) -> Problem:
     if plan.build is None:
-        return Problem("not-installed", "nothing is installed, and no build can be")
+        return Problem("not-installed", "nothing is installed, and no build exists for this machine")
     return Problem("not-installed", "nothing is installed", command_for(target))
 
 
@@ -321,7 +321,7 @@ def _line(verdict: TargetVerdict) -> str:
     plan, target, problem = verdict.plan, verdict.target, verdict.problem
     if target is None or (problem is not None and problem.code == "not-installed"):
         would = f"; `{command_for(target)}` would install {plan.build} {plan.version}" if plan.build is not None else ""
-        return f"embeddings do not run, nothing is installed{would}: {plan.reason}"
+        return f"embeddings do not run; nothing is installed{would}: {plan.reason}"
     if not verdict.embeds and problem is not None:
         runs = "" if verdict.runs_on == "none" else f" although ONNX Runtime {target.version} works"
         fix = f"; run `{problem.fix}`" if problem.fix is not None else ""

@@ -99,7 +99,7 @@ def schema(known: int) -> Reader:
     def read(value: object, path: str) -> int:
         found = number(value, path)
         if found != known:
-            raise refuse(path, f"this Imprint reads schema {known}, found {found}")
+            raise refuse(path, f"this version of Imprint reads schema {known}, found {found}")
         return found
 
     return read

@@ -116,8 +116,8 @@ def _uvm_unavailable(_machine: Machine) -> Unread:
 
 def _unreadable(machine: Machine) -> Unread:
     status, error = machine.nvidia.status, machine.nvidia.error
-    known = {"timeout": "it did not answer in time", "error": "it answered with an error", None: "it was not looked at"}
-    seen = known.get(status, "its status is none that is known here")
+    known = {"timeout": "it did not answer in time", "error": "it answered with an error", None: "it was not checked"}
+    seen = known.get(status, "its status is unknown to this version")
     said = "" if error is None else f": {facts.on_one_line(error)}"
     return Unread("driver-unreadable", f"{seen}{said}", ALWAYS)
 

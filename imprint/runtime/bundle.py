@@ -51,7 +51,7 @@ def spot_of(platform: Platform, python: str) -> Spot:
     if platform.os == "macos" and arch in {"x86_64", "aarch64"}:
         return Spot(f"{arch}-apple-darwin", python, platform.os_version or "14.0")
     raise ImprintError(
-        f"nothing can be collected for {platform.os or 'an unknown system'} {arch or ''}".rstrip(),
+        f"there is nothing to collect for {platform.os or 'an unknown system'} {arch or ''}".rstrip(),
         hint="name one of linux, windows and macos with x86_64 or aarch64, such as linux-x86_64",
         code="platform-unknown",
     )
@@ -75,11 +75,11 @@ def parse_files(text: str, lock: str, name: str) -> tuple[File, ...]:
             digest = str(row.get("hashes", {}).get("sha256"))
             if f"sha256:{digest}" not in lock:
                 raise IntegrityError(
-                    f"`{file}` of the index is not one of those that `{name}` pins",
-                    hint="nothing was kept of it; if a mirror alters packages, leave it out, else report this",
+                    f"`{file}` from the index is not one that `{name}` pins",
+                    hint="it was deleted;  if a mirror alters packages, use another one; otherwise report this",
                 )
             if Path(file).name != file or not file.endswith(".whl"):
-                raise IntegrityError(f"the index names a file `{file}`, which is no wheel")
+                raise IntegrityError(f"the index names `{file}`, which is not a wheel")
             size = row.get("size")
             found.append(File(package["name"], package["version"], file, digest, size, where))
     return tuple(found)

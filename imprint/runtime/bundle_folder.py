@@ -49,7 +49,7 @@ class Folder:
         for name in new - self.owned:
             if os.path.lexists(self.root / name):
                 raise NotOursError(
-                    f"`{self.root / name}` is in no bundle's manifest, so it was not replaced",
+                    f"`{self.root / name}` is not in a bundle's manifest, so it was not replaced",
                     hint="move it away, or name another folder",
                 )
         stale = sorted(self.owned - new)
@@ -72,8 +72,8 @@ class Folder:
             digest = self._copy(file, partial, uv, on_bytes)
             if digest != file.sha256:
                 raise IntegrityError(
-                    f"the bytes of `{file.name}` are not those the lock names: expected {file.sha256}, got {digest}",
-                    hint="it was not kept; if a mirror or a proxy alters downloads, leave it out, else report this",
+                    f"`{file.name}` does not match the lock: expected {file.sha256}, got {digest}",
+                    hint="it was deleted; if a mirror or proxy alters downloads, use another; otherwise report this",
                 )
             touch.move(partial, path, within=self.root)
         except OSError as error:
@@ -132,8 +132,8 @@ class Folder:
         named = parse_manifest(manifest or {})
         if named is None and there:
             raise NotOursError(
-                f"`{self.root}` holds files and is not a bundle of Imprint's",
-                hint="name a new or an empty folder; nothing was changed",
+                f"`{self.root}` contains files, but is not one of Imprint's bundles",
+                hint="name a new or empty folder; nothing was changed",
             )
         return named or set()
 
@@ -162,9 +162,9 @@ def _raise_for_write(path: Path, error: OSError) -> NoReturn:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise space.error(None, path.parent) from error
     if isinstance(error, NotADirectoryError | FileExistsError):
-        raise UsageError(f"`{path}` is not a folder", hint="name a folder, or one that is not there yet") from error
+        raise UsageError(f"`{path}` is not a folder", hint="name a new or empty folder") from error
     raise ImprintError(
         f"cannot write `{path}`: {error.strerror or error}",
-        hint="name a folder you may write to",
+        hint="name a folder that you can write to",
         code="folder-not-writable",
     ) from error

@@ -62,7 +62,7 @@ _SIGNS: tuple[tuple[re.Pattern[str], str, str, str], ...] = (
         re.compile(r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA failure (?:46|100|101|304|80[2-8]|999):"),
         "inconclusive",
         "busy",
-        "the device is not usable at the moment",
+        "the device cannot be used at the moment",
     ),
     # 98 and 209 no machine code; 218 and 222 PTX that the driver cannot compile.
     (
@@ -136,7 +136,7 @@ def missing_cudnn(text: str, libraries: Mapping[str, str], cuda: str | None, sys
 def plain(text: str) -> str:
     """Return the one line that says why, without colours, folders, code positions and host names."""
     if "fallback to CPU EP has been explicitly disabled" in text:
-        return "the provider did not take it, and the check allows no other"
+        return "the provider could not run it, and the check allows no other"
     if found := _FAILURE.search(text):
         return f"{found['part']} error {found['code']}: {found['text'].strip()}"
     line = re.sub(r"\bhostname=\S+", "", decisive_line(text))

@@ -124,9 +124,9 @@ def _how_it_ended(ended: ChildResult) -> tuple[str, str, str] | None:
     if ended.not_started is not None:
         return _not_started(ended.not_started)
     if ended.timed_out:
-        return "inconclusive", "timeout", "the check did not end in time"
+        return "inconclusive", "timeout", "the check did not finish in time"
     if ended.returncode is None:
-        return "inconclusive", "killed", "nobody could tell how the check ended"
+        return "inconclusive", "killed", "it is not known how the check ended"
     return _exit(ended.returncode)
 
 
@@ -137,7 +137,7 @@ def _exit(code: int) -> tuple[str, str, str] | None:
     name = signal_name(-code)
     if name in _CRASHES:
         return "crashed", "crashed", f"the check crashed with {name}"
-    return "inconclusive", "killed", f"the check was ended from outside with {name}"
+    return "inconclusive", "killed", f"the check was killed from outside with {name}"
 
 
 def _not_started(why: str) -> tuple[str, str, str]:
@@ -169,7 +169,7 @@ def _without_answer(told: _Told, ended: ChildResult) -> CheckResult:
 
 def _step(seen: object, provider: str) -> Step:
     if not isinstance(seen, dict):
-        return Step(ok=False, error="the check said nothing about this step")
+        return Step(ok=False, error="the check reported nothing about this step")
     error, providers, placed = seen.get("error"), seen.get("providers"), seen.get("placed")
     max_error, seconds = _number(seen.get("max_error")), _number(seen.get("seconds"))
     counts = {str(name): count for name, count in placed.items()} if isinstance(placed, dict) else None
@@ -194,7 +194,7 @@ def _failed(told: _Told, name: str) -> CheckResult:
         if step.providers is not None and (step.providers[:1] != (told.provider,) or elsewhere):
             where = ", ".join(elsewhere or step.providers) or "nothing"
             return told.result("failed", "wrong-device", f"{name} ran on {where} instead of {told.provider}")
-        size = "not a number or of the wrong shape" if step.max_error is None else f"off by {step.max_error:.1e}"
+        size = "not a number, or the wrong shape" if step.max_error is None else f"off by {step.max_error:.1e}"
         return told.result("failed", "wrong-numbers", f"{name} computed wrong numbers: {size}")
     return _raised(told, name, step.error)
 

@@ -25,12 +25,12 @@ NAMESPACES = frozenset({"nvidia", "google"})
 
 _CUDA_SUFFIX = re.compile(r"-cu\d+$")
 
-OUTSIDE = "it leads out of the environment"
+OUTSIDE = "it is outside the environment"
 FOLDER = "it is a folder"
-SPECIAL = "it is no regular file"
-OTHERS = "another package has it too"
+SPECIAL = "it is not a regular file"
+OTHERS = "another package also contains it"
 CHANGED = "it is not the script that was installed"
-UNPROVED = "nothing shows that it belongs to the package"
+UNPROVED = "it is not known to belong to the package"
 
 
 @dataclass(frozen=True, slots=True)

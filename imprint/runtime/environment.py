@@ -81,7 +81,7 @@ def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable
     for record in (found.folder / "RECORD" for found in touched if found.folder is not None):
         if os.path.lexists(record) and not os.access(record, os.R_OK):
             raise ImprintError(
-                f"`{record}` cannot be read, so nothing tells which files its package consists of",
+                f"`{record}` cannot be read, so it is not known which files belong to its package",
                 hint=f"make it readable: `chmod u+r {shlex.quote(os.fspath(record))}`",
                 code="environment-read-only",
             )
@@ -99,7 +99,8 @@ def refuse_links(environment: Environment, coming: Iterable[Pin]) -> None:
         folder = environment.packages / Path(top[0]).parts[0]
         if folder.is_symlink():
             raise NotOursError(
-                f"`{folder}` is a link to `{os.path.realpath(folder)}`, and installing `{pin.name}` would write there",
+                f"`{folder}` is a link to `{os.path.realpath(folder)}`, and installing `{pin.name}` would write "
+                "through it",
                 hint="remove the link, or use another environment for Imprint",
             )
 
@@ -150,7 +151,7 @@ def _refuse_another(prefix: Path, python: Path, facts: Mapping[str, object]) -> 
     if isinstance(executable, str) and os.path.realpath(Path(executable).parent.parent) != real:
         raise ImprintError(
             f"`{python}` starts `{executable}`, which belongs to another environment",
-            hint="name the environment that is meant, or recreate this one",
+            hint="name the environment you mean, or recreate this one",
             code="interpreter-elsewhere",
         )
     if isinstance(base, str) and os.path.realpath(base) == real:
@@ -166,7 +167,7 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
         return
     for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
         raise ImprintError(
-            f"`{prefix}` is the system's Python, which its package manager looks after (`{marker}`)",
+            f"`{prefix}` is the system's own Python, managed by its package manager (`{marker}`)",
             hint="create an environment with `python3 -m venv PATH` and name that",
             code="externally-managed",
         )
@@ -175,7 +176,7 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
     elif not access.is_folder(prefix):
         problem = "is a file; name the folder of the environment"
     elif not os.path.lexists(python):
-        problem = "is no virtual environment: it has no `pyvenv.cfg`"
+        problem = "is not a virtual environment: it has no `pyvenv.cfg`"
     else:
         problem = "is a Python installation, not a virtual environment: it has no `pyvenv.cfg`"
     raise ImprintError(
@@ -199,7 +200,7 @@ def _packages(prefix: Path, version: str, *, free_threaded: bool) -> Path:
         return packages
     there = f"`{found}`" if found is not None else "no folder of packages"
     raise ImprintError(
-        f"`{prefix}` runs Python {version} now but holds {there}: it was made with another Python",
+        f"`{prefix}` runs Python {version} now but holds {there}: it was created with another Python",
         hint="recreate the environment",
         code="interpreter-changed",
     )

@@ -30,7 +30,7 @@ SECONDS = 30.0
 TRIES = 4
 """How often a file is asked for before it counts as unreachable."""
 
-_ELSEWHERE = "check the connection or name a mirror with `--index-url URL`; what is there already is kept"
+_ELSEWHERE = "check the connection or name a mirror with `--index-url URL`; finished downloads are kept"
 _BUSY = (429, 500, 502, 503, 504)
 _CHUNK = 1 << 20
 
@@ -65,7 +65,7 @@ def read(source: Source, again: Callable[[], None]) -> Iterator[bytes]:
         yield from _read_local(Path(local))
         return
     if parts.scheme not in {"http", "https"}:
-        raise NetworkError(f"`{source.name}` is at an address that is not fetched ({parts.scheme})")
+        raise NetworkError(f"`{source.name}` is at an address that Imprint does not download from ({parts.scheme})")
     from urllib3.exceptions import HTTPError, MaxRetryError
 
     with _client(parts, source.environ) as client:
@@ -100,7 +100,7 @@ def _read_remote(client: PoolManager, source: Source) -> Iterator[bytes]:
             if count - moved >= STALL_BYTES:
                 moved, since = count, time.monotonic()
             elif time.monotonic() - since > STALL_SECONDS:
-                raise _failed(source, f"fewer than {STALL_BYTES} bytes came in {STALL_SECONDS:.0f} s", _ELSEWHERE)
+                raise _failed(source, f"fewer than {STALL_BYTES} bytes arrived in {STALL_SECONDS:.0f} s", _ELSEWHERE)
         if source.size is not None and count < source.size:
             raise _BrokenOffError(f"it ended after {count} of {source.size} bytes")
     finally:
@@ -122,7 +122,7 @@ def _client(parts: urllib.parse.SplitResult, environ: Mapping[str, str]) -> Pool
     split = urllib.parse.urlsplit(proxy)
     if split.scheme not in {"http", "https"}:
         raise NetworkError(
-            f"a proxy of the kind `{split.scheme}` is not supported here",
+            f"proxies of the kind `{split.scheme}` are not supported here",
             hint="set HTTPS_PROXY to an HTTP proxy, or add the index's host to NO_PROXY",
         )
     pair = _pair(split)
@@ -158,7 +158,7 @@ def _certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
     except OSError as error:
         raise NetworkError(
             f"the certificates that SSL_CERT_FILE, SSL_CERT_DIR or SSL_CLIENT_CERT name cannot be read: {_why(error)}",
-            hint="set it to a file with certificates in PEM form, or unset it",
+            hint="set it to a file of PEM certificates, or unset it",
         ) from error
     return context
 
@@ -175,11 +175,11 @@ def _credentials(source: Source) -> dict[str, str]:
 
 
 def _refused(source: Source, status: int) -> NetworkError:
-    hint = "check the index that `--index-url` or UV_DEFAULT_INDEX names; what is there already is kept"
+    hint = "check the index that `--index-url` or UV_DEFAULT_INDEX names; finished downloads are kept"
     if status in {401, 403}:
-        hint = "put the index with its login into the environment: `UV_DEFAULT_INDEX=https://USER:PASSWORD@HOST/PATH`"
+        hint = "put the index and its login in the environment: `UV_DEFAULT_INDEX=https://USER:PASSWORD@HOST/PATH`"
     elif status in _BUSY:
-        hint = "run the same command again later; what is there already is kept"
+        hint = "run the same command again later; finished downloads are kept"
     return _failed(source, f"HTTP status {status}", hint)
 
 
@@ -209,4 +209,4 @@ def _why(error: BaseException) -> str:
         return error.strerror
     if isinstance(error, _BrokenOffError):
         return str(error)
-    return "the connection broke off"
+    return "the connection was lost"

@@ -58,13 +58,13 @@ def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
         return ("it has no manifest",)
     faults: list[str] = []
     if (manifest.build, manifest.version) != (recipe.build, recipe.version):
-        faults.append(f"it holds {manifest.build} {manifest.version}")
+        faults.append(f"it contains {manifest.build} {manifest.version}")
     elif dict(manifest.locks) != dict(recipe.digests):
         faults.append("the locks have changed")
     if manifest.check is not None and manifest.check.get("outcome") in {"failed", "crashed"}:
         faults.append("its last check failed")
     if _series(manifest.python) != _series(recipe.python):
-        faults.append(f"it was made for Python {manifest.python}, this is {recipe.python}")
+        faults.append(f"it was created for Python {manifest.python}, but this is {recipe.python}")
     if found.refused is not None:
         faults.append(found.refused.message)
     # Reading every file's size takes a while, and nothing is gained by it once it is replaced anyway.
@@ -232,7 +232,8 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
     bad = sorted({problem.distribution for problem in seen.problems})
     if bad:
         # The cache shares its files with every environment made from it: what damaged one damaged the source.
-        on_event(Event("warning", "verify", f"the cache holds damaged files of {', '.join(bad)}; fetching them again"))
+        told = f"the cache contains damaged files of {', '.join(bad)}; downloading them again"
+        on_event(Event("warning", "verify", told))
         uv.clean(bad)
         # From the start: an installer that reinstalls removes first whatever a damaged RECORD names.
         touch.remove_tree(prefix, within=uv.home.runtimes)
@@ -253,7 +254,7 @@ def _preflight(home: Home, recipe: Recipe, on_event: OnEvent) -> int | None:
         raise_for_write(Path(os.fsdecode(error.filename or home.cache)), error)
     if linked:
         return recipe.needed
-    on_event(Event("warning", "install", "the cache cannot be shared with the runtime by hard links: files are copied"))
+    on_event(Event("warning", "install", "the runtime cannot hard-link files from the cache: they are copied"))
     if recipe.needed is None:
         return None
     space.require(recipe.needed, home.runtimes)
@@ -268,7 +269,7 @@ def _require_whole(seen: Inventory, recipe: Recipe) -> None:
     if seen.problems:
         first = seen.problems[0]
         raise IntegrityError(
-            f"{first.distribution} is not installed as its RECORD says: {first.kind} {first.path or ''}".rstrip(),
+            f"{first.distribution} differs from its RECORD:  {first.kind} {first.path or ''}".rstrip(),
             hint="nothing was changed; run `imprint setup` again",
         )
     runtimes = seen.runtime_distributions
@@ -276,7 +277,7 @@ def _require_whole(seen: Inventory, recipe: Recipe) -> None:
         names = ", ".join(f"{found.name} {found.version}" for found in runtimes) or "no ONNX Runtime"
         raise ImprintError(f"the locks of {recipe.build} installed {names}", code="lock-wrong")
     if seen.runtime is None or (seen.runtime.package, seen.runtime.version) != (runtimes[0].name, recipe.version):
-        raise IntegrityError(f"the files installed by {runtimes[0].name} do not say that they are {recipe.version}")
+        raise IntegrityError(f"the files installed by {runtimes[0].name} are not of version {recipe.version}")
 
 
 @contextlib.contextmanager

@@ -207,7 +207,7 @@ class _Change:
             ending, hint = "the change is half done", FINISH
         else:
             ending = "nothing was changed"
-            hint = "find what holds it (`lsattr`, `findmnt -T`: an attribute, a mount), then run the same command again"
+            hint = "find what prevents it (see `lsattr` and `findmnt -T`), then run the same command again"
         if isinstance(error, ImprintError):
             error.message, error.hint = f"{error.message}; {ending}", FINISH if hint == FINISH else error.hint
             return error
@@ -227,18 +227,18 @@ class _Change:
 
     def _stage(self) -> tuple[tuple[Held, ...], Path]:
         """Unpack what will be installed beside the environment, and see that it fits and loads."""
-        self._say("start", "download", "fetching what is to be installed")
+        self._say("start", "download", "downloading the packages")
         lock = self.folder / "install.txt"
         touch.write_file(lock, render_lock(self.plan.replacement.install).encode(), within=self.folder, durable=False)
         staged, packages = self._unpack(lock, "first")
         if damaged := sorted({found.name for found in staged if found.problems}):
             # A file of the cache was changed in place.
-            self._say("warning", "verify", f"the cache holds a damaged {', '.join(damaged)}; fetching it again")
+            self._say("warning", "verify", f"the cache contains a damaged {', '.join(damaged)}; downloading it again")
             self.uv.clean(damaged)
             staged, packages = self._unpack(lock, "again")
         if damaged := sorted({found.name for found in staged if found.problems}):
             raise IntegrityError(
-                f"what was fetched is damaged: {', '.join(damaged)}", hint="nothing was changed; run it again"
+                f"the download is damaged: {', '.join(damaged)}", hint="nothing was changed; run it again"
             )
         self._refuse_misfit(staged)
         return staged, packages
@@ -265,7 +265,7 @@ class _Change:
             raise IntegrityError(f"the installer put nothing into `{layout}`", hint="nothing was changed")
         runtime = plan.wanted.runtime
         if any(pin.name == runtime.name for pin in plan.replacement.install) and not seen.problems:
-            self._say("start", "verify", "loading it before anything is changed")
+            self._say("start", "verify", "loading ONNX Runtime before anything is changed")
             _load(plan, beside=seen.packages)
         return read_held(seen), seen.packages
 
@@ -334,7 +334,7 @@ class _Change:
             names = [f"{change.name} ({change.why})" for change in wrong] or list(again.leftovers)
             raise IntegrityError(
                 f"the environment is not what was installed: {', '.join(names[:3])}",
-                hint="something else changes it at the same time; run the same command again",
+                hint="something else is changing it; run the same command again",
             )
         return again, _load(self.plan)
 
@@ -375,7 +375,7 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     try:
         facts = json.loads(ended.stdout.splitlines()[-1])
     except (ValueError, IndexError):
-        problem = "it did not end in time" if ended.timed_out else why_it_ended(ended.returncode, ended.stderr)
+        problem = "it did not finish in time" if ended.timed_out else why_it_ended(ended.returncode, ended.stderr)
     expected = beside if beside is not None else environment.packages
     if problem is None and facts["error"]:
         problem = decisive_line(str(facts["error"]))

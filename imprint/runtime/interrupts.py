@@ -10,9 +10,9 @@ from types import FrameType
 
 from imprint.errors import InterruptedByUserError
 
-_NOTHING_CHANGED = "what was current before still is; run the same command again"
+_NOTHING_CHANGED = "the runtime is as it was before; run the same command again"
 
-FINISH = "run the same command again: it finishes what this one began"
+FINISH = "run the same command again to finish the change"
 """What helps after any failure while somebody's own environment is being changed."""
 
 

@@ -59,7 +59,7 @@ def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
 def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:
     if (found := _STACK.search(text)) is None:
         return None
-    seen = f"this system does not give {found['library']} the executable stack that it asks for"
+    seen = f"this system does not allow the executable stack that {found['library']} needs"
     return Outside("exec-stack-refused", seen, {"file": quoted(found["path"]) if "/" in found["path"] else "FILE"})
 
 
@@ -130,11 +130,11 @@ def _module(text: str, _environ: Mapping[str, str]) -> Outside | None:
     found = _MODULE.search(text)
     if found is None or found["module"] not in catalogue().headers:
         return None
-    seen = f"this Python has no module {found['module']}, which belongs to the standard library"
+    seen = f"this Python has no module {found['module']}, which is part of the standard library"
     return Outside("python-module-missing", seen, {"headers": f"`{catalogue().headers[found['module']]}`"})
 
 
 def _limit(text: str, _environ: Mapping[str, str]) -> Outside | None:
     if _LIMIT.search(text) is None:
         return None
-    return Outside("process-limit", "the system refuses another process or thread (EAGAIN)", {})
+    return Outside("process-limit", "the system does not allow another process or thread (EAGAIN)", {})

@@ -37,7 +37,7 @@ def parse_lock(text: str, where: str = "the lock") -> tuple[Pin, ...]:
         try:
             requirement = Requirement(stated)
         except InvalidRequirement as error:
-            raise IntegrityError(f"`{where}` holds a line that is no requirement: {stated[:80]}") from error
+            raise IntegrityError(f"`{where}` contains a line that is not a requirement: {stated[:80]}") from error
         versions = [spec.version for spec in requirement.specifier if spec.operator == "=="]
         if len(versions) != 1 or "--hash=" not in entry:
             raise IntegrityError(f"`{where}` does not pin `{requirement.name}` to one version with hashes")

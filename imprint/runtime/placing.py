@@ -142,7 +142,7 @@ class _Judge:
             source = Path(os.path.normpath(packages / recorded))
             place = self.ground.place(os.path.normpath(recorded))
             if place is None or not stat.S_ISREG(mode_of(os.fspath(source)) or 0):
-                raise IntegrityError(f"`{found.name}` {found.version} is not what the lock names: `{recorded}`")
+                raise IntegrityError(f"`{found.name}` {found.version} is not what the lock pins: `{recorded}`")
             self._require_free_way(found, recorded, place)
             # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
             if place not in self.taken and self._is_free(found, place, digest, source):
@@ -242,14 +242,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 def _through(found: Held, link: Path) -> NotOursError:
     return NotOursError(
-        f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write there",
+        f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write through it",
         hint="remove the link, or use another environment for Imprint",
     )
 
 
 def _unclaimed(found: Held, path: Path) -> NotOursError:
     return NotOursError(
-        f"`{path}` belongs to no installed package, and installing `{found.name}` would overwrite it",
+        f"`{path}` does not belong to any installed package, and installing `{found.name}` would overwrite it",
         hint="move it away, or use another environment for Imprint",
     )
 

@@ -80,8 +80,8 @@ def _digest(lock: Path) -> str:
         return hashlib.sha256(lock.read_bytes()).hexdigest()
     except OSError as error:
         raise ImprintError(
-            f"the lock `{lock.name}` is not part of this Imprint ({error.strerror or error})",
-            hint="install Imprint again, or choose another device with `--device cpu`",
+            f"this version of Imprint has no lock `{lock.name}` ({error.strerror or error})",
+            hint="reinstall Imprint, or choose another device with `--device cpu`",
             code="lock-missing",
         ) from error
 

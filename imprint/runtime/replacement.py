@@ -220,7 +220,7 @@ class _Seen:
         if broken and (mine or found.version is None):
             self._refuse_unfit(pin)
             return broken
-        why = f"it is {broken}, and the lock has no copy of it" if broken else "it is shared"
+        why = f"it is {broken}, but the lock does not contain it" if broken else "it is shared"
         return Stays(pin.name, found.version, pin.version, why)
 
     def _judge_runtime(self, pin: Pin, group: Sequence[Held]) -> str | None:
@@ -232,7 +232,7 @@ class _Seen:
         if broken := _broken(group):
             return broken
         if any(found.is_build for name in self.leaving for found in self.groups[name]):
-            return "another build shares its folder"
+            return "another build is in the same folder"
         if package is None or package.package != pin.name or package.version != pin.version:
             what = f"{package.package} {package.version}" if package is not None and package.package else "no build"
             return f"its files are those of {what}"
@@ -240,7 +240,7 @@ class _Seen:
 
     def _why_anew(self) -> str | None:
         if self.wanted.rests:
-            return f"`{self.wanted.rests[0]}` beside it belongs to no package"
+            return f"`{self.wanted.rests[0]}` beside it does not belong to any package"
         return "repair was asked for" if self.wanted.repair else None
 
     def _judge_library(self, pin: Pin, found: Held, broken: str | None) -> str | Stays | None:
@@ -268,7 +268,7 @@ def _holders(needs: Iterable[Need]) -> str:
 
 
 _ORIGINS = {
-    "egg": "was not installed from a wheel, so nothing tells which files are its own",
+    "egg": "was not installed from a wheel, so it is not known which files belong to it",
     "link": "has metadata that is a link",
     "editable": "is installed in editable mode, from a checkout",
 }
@@ -281,7 +281,7 @@ def _refuse_foreign(groups: Mapping[str, Sequence[Held]], names: Iterable[str]) 
             if found.origin != "wheel":
                 where = f" (`{found.folder}`)" if found.folder is not None else ""
                 raise ImprintError(
-                    f"`{name}`{where} has to be replaced, and it {_ORIGINS[found.origin]}",
+                    f"`{name}`{where} has to be replaced, but it {_ORIGINS[found.origin]}",
                     hint=f"uninstall `{name}` there yourself, then run this again; or use another environment",
                     code="not-from-a-wheel",
                 )
@@ -337,7 +337,7 @@ def _add_damaged_survivors(
             )
             and groups[pin.name][0].version == pin.version
         ]
-        install.update(dict.fromkeys(lost, "it shares files with what is removed"))
+        install.update(dict.fromkeys(lost, "it shares files with something that is removed"))
         changed = bool(lost)
 
 

@@ -28,7 +28,7 @@ def startup_error(text: str) -> ImprintError | None:
     said = f" `{' '.join(printed['line'].split())[:_SHOWN]}`" if printed else ""
     files = files_run_at_start(Path(python).parent.parent)
     by = f" (`{'`, `'.join(map(str, files))}` {'is' if len(files) == 1 else 'are'} run at every start)" if files else ""
-    message = f"`{python}` prints{said} before it runs anything, so the installer cannot ask it what it is{by}"
+    message = f"`{python}` prints{said} before it runs anything, so the installer cannot identify it{by}"
     return error_of("python-path-interferes", message)
 
 

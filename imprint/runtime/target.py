@@ -132,7 +132,7 @@ def read_manifest(home: Home, generation: str, findings: Findings | None = None)
     if folder.is_symlink():
         # We make folders; what a link leads to is somebody else's.
         if findings is not None:
-            message = f"`{folder}` is a link, so it is not a runtime of Imprint's"
+            message = f"`{folder}` is a link, so it is not one of Imprint's runtimes"
             findings.add(Finding(folder, "state-damaged", message, "remove the link, then run `imprint setup`"))
         return None
     path = folder / "manifest.json"

@@ -155,7 +155,7 @@ def _candidates(
             continue
         ours = found.version is not None and known.receipt.get(found.name) == found.version
         if found.is_build:
-            reasons[found.name] = "another build of ONNX Runtime, over the same folder"
+            reasons[found.name] = "another build of ONNX Runtime, in the same folder"
         elif found.name in known.marked:
             reasons[found.name] = "an interrupted run was removing it"
         elif found.name in reached and (is_vendor(found.name) or ours):

@@ -206,7 +206,7 @@ def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()
         return Uv(Path(on_path).absolute(), home, environ, sources)
     oldest = ".".join(map(str, OLDEST))
     raise ImprintError(
-        f"no uv {oldest} or newer was found beside `{sys.executable}` or on PATH",
+        f"uv {oldest} or newer was not found beside `{sys.executable}` or on PATH",
         hint="install it beside Imprint with `python -m pip install uv`",
         code="uv-missing",
     )
@@ -295,16 +295,16 @@ def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first 
     if _NO_SPACE.search(text):
         return space.error(needed, where)
     if "when waiting for lock" in text:
-        return BusyError(f"another uv works with the cache in `{where}`", hint="run the same command again later")
+        return BusyError(f"another uv process is using the cache in `{where}`", hint="run the same command again later")
     if found := _MISMATCH.search(text):
         return IntegrityError(
-            f"the bytes of `{found[1]}` are not those the lock names: {_hashes(text)}",
-            hint="nothing was changed; if a mirror or a proxy alters downloads, leave it out, else report this",
+            f"`{found[1]}` does not match the lock: {_hashes(text)}",
+            hint="nothing was changed; if a mirror or proxy alters downloads, use another one; otherwise report this",
         )
     item = _FAILED_ITEM.search(text)
     named = f" (`{item[1]}`)" if item else ""
     if _BAD_BYTES.search(text) and not re.search(r"error decoding|timed out|[Cc]onnection", text):
-        return IntegrityError(f"a package is not what the lock names{named}: {last}", hint="nothing was changed")
+        return IntegrityError(f"a package does not match the lock{named}: {last}", hint="nothing was changed")
     # A folder with wheels for another Python or system; an index without them would be a wrong lock.
     unfit = sources.find_links is not None and "no wheels with a matching" in text
     if unfit or _NETWORK.search(text):

@@ -60,11 +60,11 @@ class Watch:
         total, now = sum(grown), time.monotonic()
         most = most_of(self.needed)
         if total > most:
-            raise self._stopped(f"more than {space.in_units(most)} came, and no end of it")
+            raise self._stopped(f"more than {space.in_units(most)} arrived without an end")
         if total >= self.last + STALL_BYTES or total < self.last:
             self.last, self.moved = total, now
         elif now - self.moved > STALL_SECONDS:
-            raise self._stopped(f"nothing came for {STALL_SECONDS:.0f} s")
+            raise self._stopped(f"nothing arrived for {STALL_SECONDS:.0f} s")
 
     def _stopped(self, why: str) -> NetworkError:
         missing = [name for name in self.names if not _is_cached(self.folders[0], name)] or list(self.names)

@@ -226,7 +226,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        detail = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
+        detail = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise StateError(
             f"{path} is not valid TOML: {detail}", hint="fix that line; the file was not changed"
         ) from None

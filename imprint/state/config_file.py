@@ -81,7 +81,7 @@ def put(document: tomlkit.TOMLDocument, name: str, value: Value) -> None:
             place[table] = tomlkit.table()
         inner = place[table]
         if not isinstance(inner, MutableMapping):
-            raise StateError(f"`{table}` is a value in the configuration, so {name} has no place", hint="remove it")
+            raise StateError(f"`{table}` is a value in the configuration, so {name} cannot be set", hint="remove it")
         place = inner
     if isinstance(place.get(last), MutableMapping):
         raise StateError(f"{name} is a table in the configuration, not a value", hint="set one of the keys inside it")

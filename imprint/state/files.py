@@ -117,8 +117,8 @@ def read_json(
         return None
     if found > schema:
         raise StateNewerError(
-            f"`{path}` was written by a newer Imprint (schema {found}, this one knows {schema})",
-            hint="use the newer Imprint, or move the file away yourself",
+            f"`{path}` was written by a newer version of Imprint (schema {found}; this version reads {schema})",
+            hint="use the newer version, or move the file away yourself",
         )
     return value
 
@@ -177,7 +177,7 @@ def _content(path: Path) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > SIZE_LIMIT:
-        raise _DamagedError("is far too large for a state file")
+        raise _DamagedError("is too large to be a state file")
     return content
 
 

@@ -81,8 +81,8 @@ KEYS: dict[str, Key] = {
         Key("model.gpu_device", "auto", _text, "auto, an index like 0, or a UUID like GPU-…", ("auto",)),
         Key("model.name", "all-minilm-l6-v2", _text, "a model that `imprint model list` shows"),
         Key("model.file", "auto", _text, "auto or the name of one of the model's files", ("auto",)),
-        Key("model.max_tokens", 256, _whole(1, 1_000_000), "a whole number from 1"),
-        Key("model.batch_tokens", BATCH_TOKENS["cpu"], _whole(1, 100_000_000), "a whole number from 1"),
+        Key("model.max_tokens", 256, _whole(1, 1_000_000), "a whole number of at least 1"),
+        Key("model.batch_tokens", BATCH_TOKENS["cpu"], _whole(1, 100_000_000), "a whole number of at least 1"),
         Key("model.threads", None, _whole(1, 4096), "a whole number from 1 to 4096"),
         Key("runtime.portable_gpu", True, _boolean, "true or false", (True, False)),
         Key("server.host", "127.0.0.1", _text, "a host name or address"),
@@ -116,7 +116,7 @@ def parse_text(key: Key, text: str, source: str | None) -> Value:
     if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise InvalidValueError(
             f"{_prefix(source)}{key.name} cannot hold a line break, a control character or bytes that are not UTF-8",
-            hint=f"valid is {key.valid}",
+            hint=f"valid: {key.valid}",
         )
     try:
         return key.parse(text)
@@ -137,7 +137,7 @@ def parse_stored(key: Key, stored: object, source: str) -> Value:
 
 def _invalid(key: Key, text: str, source: str | None) -> InvalidValueError:
     shown = "that value" if key.secret else f"`{text[:80]}`"
-    return InvalidValueError(f"{_prefix(source)}{shown} is not valid for {key.name}", hint=f"valid is {key.valid}")
+    return InvalidValueError(f"{_prefix(source)}{shown} is not valid for {key.name}", hint=f"valid: {key.valid}")
 
 
 def _prefix(source: str | None) -> str:

@@ -28,7 +28,7 @@ COMMANDS = (
 HIDDEN = ("unshare", "--mount", "--map-root-user", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
 NONE, FEW_FILES = ("prlimit", "--nproc=1"), ("prlimit", "--nofile=7")
 SURROUNDINGS = {
-    "no further process": NONE,
+    "does not allow another process": NONE,
     "few processes": ("prlimit", "--nproc=4"),
     "few open files": FEW_FILES,
     "no proc": HIDDEN,

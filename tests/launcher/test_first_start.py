@@ -112,8 +112,8 @@ def test_an_old_python_is_named_with_its_version(tmp_path: Path, bare_path: Path
 @pytest.mark.parametrize(
     ("missing", "words_of_message", "hint"),
     [
-        ({"venv"}, "has no venv module", f"python{sys.version_info.major}.{sys.version_info.minor}-venv"),
-        ({"_ssl"}, "lacks its own module `_ssl`", "install a complete Python"),
+        ({"venv"}, "lacks the venv module", f"python{sys.version_info.major}.{sys.version_info.minor}-venv"),
+        ({"_ssl"}, "lacks the module `_ssl`", "install a complete Python"),
     ],
 )
 def test_a_python_without_a_module_is_told_what_brings_it(

@@ -97,7 +97,7 @@ def test_an_interpreter_out_of_reach_is_named_and_the_environment_stays(open_che
 
     code, message = run_in(open_checkout, refused)
     assert code == "folder-denied"
-    assert f"may not enter `{private}`" in message
+    assert f"may not open `{private}`" in message
     assert (into / "bin" / "python").is_symlink()
 
 

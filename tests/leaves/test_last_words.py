@@ -168,7 +168,7 @@ def test_of_a_long_line_the_end_is_kept() -> None:
         ),
         (1, "ImportError: no\n", "exit code 1: ImportError: no"),
         (2, "Unknown option: -I\nusage: python\nTry `python -h' for more.\n", "exit code 2: Unknown option: -I"),
-        (None, "", "nobody could tell how it ended: no output"),
+        (None, "", "it is not known how it ended: no output"),
     ],
 )
 def test_without_a_word_the_end_itself_says_why(code: int | None, text: str, says: str) -> None:

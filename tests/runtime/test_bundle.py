@@ -158,7 +158,7 @@ def test_the_checkout_itself_is_refused(tmp_path: Path, twins: Twins) -> None:
     shutil.copytree(ROOT / "locks", tmp_path / "bundle" / "locks")
     shutil.copy(ROOT / "pyproject.toml", tmp_path / "bundle")
     before = other(tmp_path)
-    with pytest.raises(ImprintError, match="is not a bundle"):
+    with pytest.raises(ImprintError, match="is not one of Imprint"):
         collect(tmp_path, twins, "http://127.0.0.1:9/x")
     assert other(tmp_path) == before
 

@@ -79,7 +79,7 @@ def test_the_package_of_the_system_is_named_where_it_is_known() -> None:
     assert found.fix(debian) == "`sudo apt-get install libgomp1`"
     other = here({}, system="linux")
     plain = found.fix(type(other)(other.traits - {"debian", "fedora"}, other.words))
-    assert plain == "install the system package that holds `libgomp.so.1`"
+    assert plain == "install the system package that provides `libgomp.so.1`"
 
 
 def test_a_failed_check_names_a_repair_only_where_that_can_help() -> None:
@@ -104,7 +104,7 @@ def test_an_installer_that_may_start_nothing_says_so(tmp_path: object) -> None:
                 "[ONNXRuntimeError] : 1 : FAIL : Load model from /h/m.onnx failed:model.cc:179 Model "
                 "Unsupported model IR version: 14, max supported IR version: 10"
             ),
-            "the model has ONNX IR version 14, and ONNX Runtime 1.22.0 reads up to 10",
+            "the model has ONNX IR version 14, but ONNX Runtime 1.22.0 reads only up to 10",
         ),
         (
             (
@@ -112,7 +112,7 @@ def test_an_installer_that_may_start_nothing_says_so(tmp_path: object) -> None:
                 "Opset 28 is under development and support for this is limited. Current official support for domain "
                 "ai.onnx is till opset 26."
             ),
-            "the model has ONNX opset 28, and ONNX Runtime 1.22.0 reads up to 26",
+            "the model has ONNX opset 28, but ONNX Runtime 1.22.0 reads only up to 26",
         ),
     ],
 )

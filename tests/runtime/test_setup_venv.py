@@ -205,7 +205,7 @@ def test_two_builds_over_one_folder_are_damage(foreign: Foreign) -> None:
     foreign.install("onnxruntime-gpu==1.31.1")
     told = status(context_of(foreign), foreign.prefix).data
     assert told["runs_on"] == "none"
-    assert "over one folder" in told["line"]
+    assert "in the same folder" in told["line"]
     set_up(foreign)
     assert status(context_of(foreign), foreign.prefix).data["runs_on"] == "cpu"
 

@@ -191,7 +191,7 @@ def test_a_uv_beside_the_interpreter_comes_before_the_launchers_and_path(
     launchers = executable(home.tool / "env-1" / "bin", "0.13.9")
     assert find_uv(home, path).executable == launchers
     launchers.parent.chmod(0o777)
-    with pytest.raises(ImprintError, match="everybody may write"):
+    with pytest.raises(ImprintError, match="every user can write"):
         find_uv(home, path)
     launchers.parent.chmod(0o755)
     beside = executable(tmp_path / "scripts" / "bin", "0.13.9")

@@ -307,7 +307,7 @@ def test_without_hard_links_twice_the_space_is_asked_for(place: Place, monkeypat
     monkeypatch.setattr(space, "can_link", lambda *_: False)
     place.setup("cpu")
     assert [event.message for event in place.events if event.event == "warning"] == [
-        "the cache cannot be shared with the runtime by hard links: files are copied"
+        "the runtime cannot hard-link files from the cache: they are copied"
     ]
     monkeypatch.setattr(space, "free_at", lambda _: 1)
     with pytest.raises(ImprintError) as caught:

@@ -70,7 +70,7 @@ def test_another_applications_folder_is_refused_and_one_of_its_entries_named(
 ) -> None:
     home = fill(tmp_path, there)
     assert named in foreign_entries(home)
-    with pytest.raises(ImprintError, match="is not a folder of Imprint's") as caught:
+    with pytest.raises(ImprintError, match="is not one of Imprint's folders") as caught:
         claim(home)
     assert (caught.value.specific_code, f"`{named}`" in caught.value.message) == ("not-ours", True)
     assert not home.marker.exists()
@@ -124,7 +124,7 @@ def test_what_everybody_may_change_is_not_run(tmp_path: Path, runtime: Path, par
     (home.root / part).chmod(0o775)
     require_safe(home, runtime)
     (home.root / part).chmod(0o777)
-    with pytest.raises(ImprintError, match="everybody may write") as caught:
+    with pytest.raises(ImprintError, match="every user can write") as caught:
         require_safe(home, runtime)
     assert caught.value.specific_code == "unsafe-home"
     assert "chmod o-w" in str(caught.value.hint)

@@ -52,7 +52,7 @@ def run(made: Handmade, operation: str) -> Ending:
         problem = None if error.hint and error.message else f"there is no hint: {error.message}"
         return Ending(error.specific_code, error.message, problem)
     except HangError:
-        return Ending("hang", "", f"it did not end within {SECONDS} s")
+        return Ending("hang", "", f"it did not finish within {SECONDS} s")
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames if "/imprint/" in frame.filename][-2:]

@@ -10,19 +10,19 @@ from imprint_cli.options import Device, GpuDevice, Json, flags
 
 
 def bundle(  # noqa: PLR0913 - a command's options are its arguments
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put it; what is right there is kept.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The bundle's folder; valid files in it are kept.")],
     *,
     target: Annotated[
         str,
         typer.Option("--for", metavar="FILE|PLATFORM", help="A machine document, or a platform such as linux-x86_64."),
     ],
     python: Annotated[
-        str | None, typer.Option("--python", metavar="VERSION", help="The Python there, for example 3.12.")
+        str | None, typer.Option("--python", metavar="VERSION", help="The Python on that machine, for example 3.12.")
     ] = None,
     device: Device = None,
     gpu_device: GpuDevice = None,
     find_links: Annotated[
-        Path | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from a folder.")
+        Path | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from this folder.")
     ] = None,
     index_url: Annotated[
         str | None, typer.Option("--index-url", metavar="URL", help="Take packages from this index.")

@@ -19,7 +19,7 @@ def _keys() -> Iterable[str]:
 
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="For example model.device.", autocompletion=completed_by(_keys))
+    str, typer.Argument(metavar="KEY", help="A key such as model.device.", autocompletion=completed_by(_keys))
 ]
 ShowOrigin = Annotated[
     bool,

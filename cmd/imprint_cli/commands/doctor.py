@@ -48,12 +48,12 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
         typer.Option(
             "--explain",
             metavar="CODE",
-            help="Say what a code of a finding, a plan or an error means.",
+            help="Explain a code of a finding, a plan or an error.",
             autocompletion=completed_by(_codes),
         ),
     ] = None,
     venv: Annotated[
-        Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment, not at the managed one.")
+        Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment instead of the managed one.")
     ] = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:

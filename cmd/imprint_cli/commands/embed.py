@@ -24,7 +24,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         typer.Option(
             "--input-format",
             metavar="lines|jsonl",
-            help='A text a line (blank ones count), or a JSON string or {"text": …} a line.',
+            help='One text per line (blank lines count), or one JSON string or {"text": …} per line.',
             autocompletion=one_of("lines", "jsonl"),
         ),
     ] = "lines",
@@ -36,7 +36,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         typer.Option(
             "--format",
             metavar="jsonl|npy|text",
-            help="What a vector is written as.",
+            help="The output format.",
             autocompletion=one_of("jsonl", "npy", "text"),
         ),
     ] = "jsonl",
@@ -50,10 +50,10 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     device: Device = None,
     gpu_device: GpuDevice = None,
     require_gpu: Annotated[
-        bool, typer.Option("--require-gpu", help="Exit 1 and embed nothing where it would not run on a GPU.")
+        bool, typer.Option("--require-gpu", help="Exit 1 and embed nothing if it would not run on a GPU.")
     ] = False,
     venv: Annotated[
-        Path | None, typer.Option("--venv", metavar="PATH", help="Run in this environment, not in the managed one.")
+        Path | None, typer.Option("--venv", metavar="PATH", help="Run in this environment instead of the managed one.")
     ] = None,
     json: Json = False,
 ) -> Answer:

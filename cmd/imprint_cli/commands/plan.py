@@ -14,11 +14,11 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     machine: MachineFile = None,
     verdicts: Annotated[
         str | None,
-        typer.Option("--verdicts", metavar="FILE", help="Use the verdicts of this file instead of those recorded."),
+        typer.Option("--verdicts", metavar="FILE", help="Use the verdicts in this file instead of the recorded ones."),
     ] = None,
     installed: Annotated[
         str | None,
-        typer.Option("--installed", metavar="BUILD[==VERSION]", help="Take this build as installed."),
+        typer.Option("--installed", metavar="BUILD[==VERSION]", help="Plan as if this build were installed."),
     ] = None,
     venv: Venv = None,
     device: Device = None,
@@ -29,7 +29,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show every gate of every build: pass, refused, not reached."),
+        typer.Option("--explain", help="Show the outcome of every gate for every build: pass, refused or not reached."),
     ] = False,
     check: Annotated[
         bool,

@@ -7,12 +7,12 @@ import typer
 from imprint_cli.answer import Answer
 from imprint_cli.options import Device, GpuDevice, Json, RequireGpu, Stream, Venv, Wait, flags
 
-RetryGpu = Annotated[
-    bool, typer.Option("--retry-gpu", help="Forget failed checks, so that a GPU build is tried again.")
-]
+RetryGpu = Annotated[bool, typer.Option("--retry-gpu", help="Forget failed checks and try a GPU build again.")]
 Repair = Annotated[bool, typer.Option("--repair", help="Reinstall even if everything looks right.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Use no network, only the cache and --find-links.")]
-FindLinks = Annotated[str | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from a folder.")]
+FindLinks = Annotated[
+    str | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from this folder.")
+]
 IndexUrl = Annotated[str | None, typer.Option("--index-url", metavar="URL", help="Take packages from this index.")]
 
 
@@ -31,7 +31,7 @@ def setup(  # noqa: PLR0913 - a command's options are its arguments
     require_gpu: RequireGpu = False,
     retry_gpu: RetryGpu = False,
     repair: Repair = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what setup would do; change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Never ask; go ahead.")] = False,
     non_interactive: Annotated[bool, typer.Option("--non-interactive", help="The same as --yes.")] = False,
     offline: Offline = False,
