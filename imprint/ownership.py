@@ -124,7 +124,7 @@ def unsafe(home: Home, path: Path) -> ImprintError | None:
             return None
         if shared is not None and found.st_uid not in {0, os.geteuid()}:
             return ImprintError(
-                f"everybody may put things into `{shared}`, and `{place}` belongs to {access.owner_of(found)}",
+                f"every user can put files into `{shared}`, and `{place}` belongs to {access.owner_of(found)}",
                 hint=f"set IMPRINT_HOME to a folder of your own, or remove `{place}`",
                 code="unsafe-home",
             )

@@ -136,7 +136,8 @@ def _placement(data: Data) -> list[str]:
     if len(data["providers"]) > 1 or not data["runs"]:
         for row in data["on_cpu"]:
             normal = "normal" if row["normal"] else "not normal"
-            lines.append(f"  {row['op']} on the CPU, {row['nodes']} nodes: {normal}, {row['reason']}")
+            nodes = "1 node" if row["nodes"] == 1 else f"{row['nodes']} nodes"
+            lines.append(f"  {row['op']} on the CPU, {nodes}: {normal}, {row['reason']}")
     return lines
 
 

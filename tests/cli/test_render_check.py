@@ -29,8 +29,8 @@ def test_a_placement_says_shares_and_what_stayed_on_the_cpu() -> None:
         "placement of m:",
         "  CUDAExecutionProvider: 224 nodes (77%), 98% of the time",
         "  CPUExecutionProvider: 66 nodes (23%), 2% of the time",
-        "  Shape on the CPU, 9 times: normal, shapes stay there",
-        "  MatMul on the CPU, 1 times: not normal, the GPU should do it",
+        "  Shape on the CPU, 9 nodes: normal, shapes stay there",
+        "  MatMul on the CPU, 1 node: not normal, the GPU should do it",
     ]
 
 

@@ -99,7 +99,7 @@ def test_a_machine_on_standard_input(tmp_path: Path) -> None:
         (("plan", "--machine", "no such file"), "", "no such file cannot be read"),
         (("plan", "--machine", "-"), "{", "standard input is not JSON"),
         (("plan", "--machine", "-"), '{"gpu": 1}', "gpu: unknown key"),
-        (("plan", "--machine", "-"), "[" * 100_000, "standard input nests too deeply"),
+        (("plan", "--machine", "-"), "[" * 100_000, "standard input is nested too deeply"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path: Path, arguments: tuple[str, ...], stdin: str, said: str) -> None:

@@ -312,7 +312,7 @@ def test_reasons_name_what_was_seen() -> None:
         "the NVIDIA driver could not be read (it answered with an error: cuInit 999)"
     )
     assert reason(Nvidia("timeout")) == "the NVIDIA driver could not be read (it did not answer in time)"
-    assert reason(Nvidia()) == "the NVIDIA driver could not be read (it was not looked at)"
+    assert reason(Nvidia()) == "the NVIDIA driver could not be read (it was not checked)"
     assert reason(Nvidia("new word")) == "the NVIDIA driver could not be read (its status is unknown to this version)"
     assert reason(Nvidia("ok", gpus=(AMPERE,))) == (
         "the NVIDIA driver could not be read (neither its version nor its CUDA version is known)"

@@ -44,7 +44,7 @@ def test_a_null_variable_is_not_set() -> None:
     [
         ([], "the document: expected an object, found a list"),
         (None, "the document: expected an object, found null"),
-        ({"schema": 2}, "schema: this Imprint reads schema 1, found 2"),
+        ({"schema": 2}, "schema: this version of Imprint reads schema 1, found 2"),
         ({"schema": "1"}, "schema: expected a whole number, found a string"),
         ({"colour": 1}, "colour: unknown key"),
         ({"platform": {"colour": None}}, "platform.colour: unknown key"),
@@ -112,7 +112,7 @@ def test_what_a_fingerprint_names_is_told_apart_from_what_is_null() -> None:
     ("document", "said"),
     [
         ({}, "verdicts: missing"),
-        ({"schema": 9, "verdicts": []}, "schema: this Imprint reads schema 1, found 9"),
+        ({"schema": 9, "verdicts": []}, "schema: this version of Imprint reads schema 1, found 9"),
         ({"verdicts": {}}, "verdicts: expected a list, found an object"),
         ({"verdicts": [{"build": "cuda13"}]}, "verdicts[0].result: missing"),
         ([{"build": "a", "result": "ok", "fingerprint": {"gpu": "x"}}], "[0].fingerprint.gpu: unknown key"),
