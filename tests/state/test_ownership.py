@@ -144,7 +144,7 @@ def test_what_another_user_put_into_a_folder_for_everybody_is_not_run(
     if runtime.stat().st_uid == 0:
         for place in (home.runtimes, home.runtimes / "x"):
             os.chown(place, 12345, 12345)
-    with pytest.raises(ImprintError, match="everybody may put things into"):
+    with pytest.raises(ImprintError, match="every user can put files into"):
         require_safe(home, runtime)
 
 

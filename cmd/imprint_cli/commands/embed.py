@@ -72,7 +72,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     from imprint_cli.progress import Progress
 
     if json and (output is None or output in STDOUT):
-        raise UsageError("`--json` puts the answer on standard output", hint="add `--output FILE` for the vectors")
+        raise UsageError("`--json` prints its result on standard output", hint="add `--output FILE` for the vectors")
     if output is not None and output.endswith((os.sep, os.altsep or os.sep)):
         raise UsageError(f"`{output}` names a folder; `--output` names a file")
     options = EmbedOptions(
