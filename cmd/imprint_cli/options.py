@@ -40,7 +40,7 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="cpu|gpu|auto",
-        help="For this run only; the configuration stays.",
+        help="For this run only; does not change the configuration.",
         autocompletion=one_of("cpu", "gpu", "auto"),
     ),
 ]
@@ -49,7 +49,7 @@ GpuDevice = Annotated[
     typer.Option(
         "--gpu-device",
         metavar="auto|INDEX|UUID",
-        help="For this run only; the configuration stays.",
+        help="For this run only; does not change the configuration.",
         autocompletion=one_of("auto"),
     ),
 ]

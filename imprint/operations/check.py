@@ -164,7 +164,7 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
     if placed.error is not None:
         return [], [Remark("model-failed", f"{placed.model} does not run on {where}: {placed.error}")]
     if not placed.runs:
-        message = f"a GPU was asked for, but {placed.model} runs on the CPU: {where} was not taken"
+        message = f"you asked for a GPU, but {placed.model} runs on the CPU: {where} was not used"
         return [], [Remark("gpu-not-used", message, "the check above says why")]
     if placed.misplaced:
         share = placed.to_json()["providers"].get("CPUExecutionProvider", {}).get("share_of_time") or 0

@@ -269,7 +269,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
         planned = place.plan.device is not None
         code = "gpu-not-proved" if planned else place.plan.code
         hint = f"run `{command_for(place.target)}`" if planned else place.plan.hint
-        missed = Remark(code, f"a GPU was asked for, but {line}", hint)
+        missed = Remark(code, f"you asked for a GPU, but {line}", hint)
     # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
     on_event(Event("info" if missed is None else "warning", "embed", line if missed is None else missed.message))
     if missed is not None and missed.hint is not None:

@@ -60,5 +60,5 @@ def deferred_line(plan: Plan) -> str:
     where = "the CPU" if plan.device is None else plan.device.name or "a GPU"
     return (
         f"provisioned for another machine: ONNX Runtime {plan.version}, {plan.build}, on {where}; "
-        f"the check is deferred, run `imprint check` there: {plan.reason}"
+        f"the check is deferred (run `imprint check` there): {plan.reason}"
     )

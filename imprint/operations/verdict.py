@@ -328,8 +328,8 @@ def _line(verdict: TargetVerdict) -> str:
         return f"embeddings do not run{runs}: {problem.text}{fix}: {plan.reason}"
     if verdict.missed is not None:
         gpu = plan.device.name if plan.device is not None and plan.device.name else "the GPU"
-        line = f"embeddings ran on the CPU at {verdict.missed.time} although {gpu} was asked for"
-        return f"{line} (ONNX Runtime {target.version}, {target.build}), run `imprint check`: {plan.reason}"
+        line = f"embeddings ran on the CPU at {verdict.missed.time} although you asked for {gpu}"
+        return f"{line} (ONNX Runtime {target.version}, {target.build}; run `imprint check`): {plan.reason}"
     if verdict.device is not None:
         runtime = f"ONNX Runtime {target.version}, {target.build}"
         line = f"embeddings run on {verdict.device.name or 'the GPU'} ({runtime})"
@@ -346,11 +346,11 @@ def _but(verdict: TargetVerdict, target: Target) -> str:
         return "; no build is planned"
     switch = "" if plan.build == target.build else f"; `{command}` would install {plan.build} {plan.version}"
     if verdict.deferred:
-        return f"; the check was deferred, run `imprint check`{switch}"
+        return f"; the check was deferred (run `imprint check`){switch}"
     if switch:
         return switch
     if plan.device is not None:
-        return f"; the GPU build is not proved here, run `{command}`"
+        return f"; the GPU build is not proved here (run `{command}`)"
     return _unless(verdict)
 
 
@@ -358,9 +358,9 @@ def _unless(verdict: TargetVerdict) -> str:
     """Return the clause that a line needs whose check does not hold, or was never made."""
     check = command_for(verdict.target, "check")
     if verdict.proof is None:
-        return f"; not proved yet, run `{check}`"
+        return f"; not proved yet (run `{check}`)"
     if verdict.changed:
         what = [WORDS[name] for name in verdict.changed]
         verb = "have" if len(what) > 1 or what[0].endswith("s") else "has"
-        return f" by the check of {verdict.proof.time}; {', '.join(what)} {verb} changed since, run `{check}`"
+        return f", by the check of {verdict.proof.time}; {', '.join(what)} {verb} changed since (run `{check}`)"
     return ""

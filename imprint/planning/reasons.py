@@ -47,16 +47,16 @@ _FRAGMENTS: dict[str, Fragment] = {
     "arch-no-gpu-build": lambda seen, builds, _need: f"there is no {builds} build for {seen}",
     "python-no-gpu-wheel": lambda seen, builds, _need: f"the {builds} build has no wheel for {seen}",
     "jetson-vendor-build": lambda seen, _builds, _need: (
-        f"{seen} is the GPU of a Jetson, for which NVIDIA's own build of ONNX Runtime is the only one"
+        f"{seen} is a Jetson GPU, which only NVIDIA's own build of ONNX Runtime supports"
     ),
     "no-nvidia-gpu": lambda _seen, _builds, _need: "no NVIDIA GPU and no NVIDIA driver were found",
     "vendor-not-nvidia": lambda seen, _builds, _need: (
-        f"{seen} is not an NVIDIA GPU, and the CUDA builds run on those alone"
+        f"{seen} is not an NVIDIA GPU, and CUDA builds run only on NVIDIA GPUs"
     ),
-    "driver-missing": lambda _seen, _builds, _need: "an NVIDIA GPU is in this machine, but no NVIDIA driver",
+    "driver-missing": lambda _seen, _builds, _need: "this machine has an NVIDIA GPU, but no NVIDIA driver",
     "driver-too-old": lambda seen, _builds, need: f"{seen} is too old: {need}",
     "driver-mismatch": lambda seen, _builds, _need: (
-        f"the libraries and the kernel module of the NVIDIA driver differ{seen}, as after an update without a restart"
+        f"the NVIDIA driver's libraries and kernel module differ{seen}, as after an update without a restart"
     ),
     "driver-unreadable": lambda seen, _builds, _need: f"the NVIDIA driver could not be read ({seen})",
     "compat-unsupported": lambda seen, _builds, _need: (
@@ -65,7 +65,7 @@ _FRAGMENTS: dict[str, Fragment] = {
     "uvm-unavailable": lambda _seen, _builds, _need: (
         "the NVIDIA driver cannot use its memory module (nvidia_uvm) from this process"
     ),
-    "no-device": lambda _seen, _builds, _need: "the NVIDIA driver is there but shows no GPU",
+    "no-device": lambda _seen, _builds, _need: "the NVIDIA driver is installed but shows no GPU",
     "container-no-gpu": lambda _seen, _builds, _need: "no GPU is passed into this container",
     "wsl-linux-driver": lambda seen, _builds, _need: (
         f"libcuda was loaded from {seen}, a Linux driver that hides the one WSL provides in /usr/lib/wsl"
@@ -74,7 +74,7 @@ _FRAGMENTS: dict[str, Fragment] = {
     "visible-devices-invalid": lambda seen, _builds, _need: f"CUDA_VISIBLE_DEVICES{seen} names no GPU that is here",
     "gpu-not-found": lambda seen, _builds, need: f"model.gpu_device is {seen}, and {need}",
     "gpu-list-unsupported": lambda seen, _builds, _need: (
-        f"model.gpu_device is {seen}, and embeddings run on one GPU, not on a list"
+        f"model.gpu_device is {seen}, but embeddings run on one GPU only"
     ),
     "compute-capability-unsupported": lambda seen, builds, _need: f"{seen} has no code in the {builds} build",
     "ptx-needs-newer-driver": lambda seen, _builds, need: f"{seen} needs {need}",
@@ -82,7 +82,7 @@ _FRAGMENTS: dict[str, Fragment] = {
     "not-reached": lambda seen, _builds, _need: f"not tried, since {seen}",
     "os-no-wheel": lambda seen, _builds, _need: f"ONNX Runtime has no wheel for {seen}",
     "arch-no-wheel": lambda seen, _builds, _need: f"ONNX Runtime has no wheel for {seen}",
-    "libc-musl": lambda _seen, _builds, _need: "this system uses musl, and ONNX Runtime has wheels for glibc alone",
+    "libc-musl": lambda _seen, _builds, _need: "this system uses musl, but ONNX Runtime has wheels only for glibc",
     "libc-too-old": lambda seen, builds, need: f"{seen} is older than the {builds} build needs ({need})",
     "python-no-wheel": lambda seen, _builds, _need: f"ONNX Runtime has no wheel for {seen} on this system",
     "python-abi-no-wheel": lambda seen, _builds, _need: f"ONNX Runtime has no wheel for {seen} on this system",

@@ -163,7 +163,7 @@ def test_nothing_runs_that_everybody_may_change(tmp_path: Path) -> None:
         place.chmod(before | 0o002)
         done = run(tmp_path, "status")
         assert (done.returncode, done.stdout) == (1, ""), place
-        assert f"everybody may change `{place}`" in done.stderr
+        assert f"every user can change `{place}`" in done.stderr
         place.chmod(before)
     assert run(tmp_path, "status").stdout == "it ran\n"
 

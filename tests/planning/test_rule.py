@@ -319,7 +319,7 @@ def test_reasons_name_what_was_seen() -> None:
     )
     assert "libcuda is newer" in reason(Nvidia("compat-unsupported"))
     assert reason(Nvidia("driver-mismatch", "550.107.02", "550.90.07")) == (
-        "the libraries and the kernel module of the NVIDIA driver differ (550.107.02 and 550.90.07), as after an "
+        "the NVIDIA driver's libraries and kernel module differ (550.107.02 and 550.90.07), as after an "
         "update without a restart"
     )
     assert "differ, as after" in reason(Nvidia("driver-mismatch", "550.107.02"))

@@ -221,7 +221,7 @@ def test_the_command_says_what_fails_and_that_the_model_would_not_run_either(
     assert not document["data"]["recorded"]
     assert not ran.err or "onnxruntime" not in ran.err
     assert embedded.code == 0
-    assert embedded.err.startswith("warning: a GPU was asked for, but embeddings run on the CPU"), embedded.err
+    assert embedded.err.startswith("warning: you asked for a GPU, but embeddings run on the CPU"), embedded.err
     assert embedded.err.count("warning: ") == 1
     assert f"imprint setup --venv {build}" in embedded.err, "what proves it is told with it"
     assert "onnxruntime" not in embedded.err

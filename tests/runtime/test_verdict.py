@@ -168,7 +168,7 @@ def test_a_check_that_could_not_be_made_proves_nothing(place: Place) -> None:
     on_the_cpu(place)
     touched(place)
     told = status(place.context, prove=Counted("inconclusive", "timeout"))
-    assert "the files have changed since, run `imprint check`" in told.data["line"]
+    assert "the files have changed since (run `imprint check`)" in told.data["line"]
     assert told.data["proof"]["changed"] == ["files"]
 
 
@@ -180,7 +180,7 @@ def test_a_gpu_that_was_proved_on_other_files_is_said_to_be(place: Place, monkey
     touched(place)
     line = status(context, prove=Counted()).data["line"]
     assert "by the check of" in line
-    assert "the files have changed since, run `imprint check`" in line
+    assert "the files have changed since (run `imprint check`)" in line
 
 
 def test_a_model_that_was_moved_away_is_missed_by_all(place: Place) -> None:
@@ -329,7 +329,7 @@ def test_a_deferred_check_is_said_whatever_is_configured(place: Place) -> None:
     place.check = Counted()
     place.setup("auto", machine=machine_like_this())
     line = status(on_the_cpu(place).context, prove=Counted()).data["line"]
-    assert "the check was deferred, run `imprint check`" in line
+    assert "the check was deferred (run `imprint check`)" in line
     assert "`imprint setup` would install cpu" in line
 
 

@@ -43,7 +43,10 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="NAME", help="For this run only; the configuration stays.", autocompletion=a_model
+            "--model",
+            metavar="NAME",
+            help="For this run only; does not change the configuration.",
+            autocompletion=a_model,
         ),
     ] = None,
     query: Annotated[bool, typer.Option("--query", help="Embed as queries, not as passages.")] = False,
