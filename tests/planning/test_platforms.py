@@ -89,7 +89,7 @@ def test_platform_reasons_name_what_was_seen_and_needed() -> None:
     assert plan.reason == "glibc 2.31 is older than the CUDA 13 build needs (2.34)"
     assert plan.refused[1].reason == "there is no CUDA 13 (1.28) build for Linux on aarch64"
     jetson = replace(arm, platform=replace(arm.platform, jetson=True), nvidia=Nvidia(None))
-    assert decide(AUTO, jetson, TABLE, (), None).reason.startswith("the GPU here is the GPU of a Jetson")
+    assert decide(AUTO, jetson, TABLE, (), None).reason.startswith("the GPU here is a Jetson GPU")
     free = replace(machine(AMPERE), platform=Platform("windows", "x86_64"), python=Python("3.13.2", "cp313t"))
     plan = decide(AUTO, free, TABLE, (), None)
     assert plan.code == "python-abi-no-wheel"
