@@ -24,7 +24,7 @@ if not exist "%tool%\Scripts\python.exe" exit /b 0
 :run
 if not exist "%tool%\pyvenv.cfg" (
     echo error: the tool environment "%tool%" is damaged: its pyvenv.cfg is missing 1>&2
-    echo hint: delete "%tool%"; the next start builds it anew 1>&2
+    echo hint: delete "%tool%"; the next start rebuilds it 1>&2
     exit /b 1
 )
 "%tool%\Scripts\python.exe" -I -S -c "import sys; root, env = sys.argv[1:3]; del sys.argv[1:3]; sys.path[:0] = [root, root + '/cmd']; from imprint_launch.entering import enter; sys.exit(enter(env))" "%root%" "%tool%" %*

@@ -190,7 +190,7 @@ def test_no_command_is_shown_for_a_folder_that_may_be_anybodys_or_cannot_be_type
     done = run(home, "status")
     assert (done.returncode, done.stdout) == (1, "")
     shown = str(home).replace("\n", "?")
-    assert done.stderr == f"error: everybody may change `{shown}`\nhint: set IMPRINT_HOME to another folder\n"
+    assert done.stderr == f"error: every user can change `{shown}`\nhint: set IMPRINT_HOME to another folder\n"
 
 
 def test_a_home_with_a_newline_in_its_name_is_not_said_to_belong_to_somebody_else(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_link_to_a_home_that_everybody_may_change_does_not_hide_that(tmp_path:
     (tmp_path / "link").symlink_to("home")
     done = run(tmp_path / "link", "status")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"everybody may change `{tmp_path / 'link'}`" in done.stderr
+    assert f"every user can change `{tmp_path / 'link'}`" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("setup", "--yes")])
@@ -249,7 +249,7 @@ def test_only_the_environment_itself_is_ever_named_for_deletion(
     if "--json" in words:
         (error,) = json.loads(done.stdout)["errors"]
         assert error["code"] == "tool-damaged"
-        assert error["hint"] == f"delete `{env}`; the next start builds it anew"
+        assert error["hint"] == f"delete `{env}`; the next start rebuilds it"
     else:
         assert done.stderr.startswith(f"error: the tool environment `{env}` is damaged: ")
         assert len(done.stderr.splitlines()) == 2
