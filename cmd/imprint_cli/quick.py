@@ -35,7 +35,7 @@ class Plain:
     def _one(self, value: object) -> object:
         if self.kind is Path and not str(value):
             # Path("") is the current folder, which nobody means who gives an empty variable.
-            raise typer.BadParameter("'' is no path.")
+            raise typer.BadParameter("'' is not a path.")
         try:
             converted = self.kind(value)
         except ValueError:

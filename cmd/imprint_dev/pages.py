@@ -48,7 +48,7 @@ In your own environment, add `--venv PATH` to `setup`, `status` and `doctor`.
 
 ## The rest of this page
 
-`imprint doctor` looks for everything below and names what it finds, what embeddings run on meanwhile, and what helps;
+`imprint doctor` looks for everything below and names what it finds, what embeddings run on now, and what helps;
 `imprint doctor --venv PATH` does so for any Python environment and changes nothing in it.
 `imprint doctor --explain CODE` prints an entry of this page. For a bug report, `imprint doctor --report` prints one
 block without names, paths and secrets.
