@@ -13,6 +13,7 @@ import queue
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -129,6 +130,8 @@ class Worker:
         self._feeder = _Feeder()
         self._talk: IO[bytes] = touch.nameless_file()
         self._process: subprocess.Popen[bytes] | None = None
+        self._to_worker: IO[bytes] | None = None
+        self._from_worker: IO[bytes] | None = None
         self._reader: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -143,37 +146,61 @@ class Worker:
             # It may wait for room in the queue; nobody wants these answers any more.
             with contextlib.suppress(queue.Empty):
                 self._answers.get(timeout=0.01)
-        if self._process is not None and self._process.stdout is not None:
-            self._process.stdout.close()
-        if self._process is not None and self._process.stdin is not None and not self._feeder.started:
+        if self._from_worker is not None:
+            self._from_worker.close()
+        if self._to_worker is not None and not self._feeder.started:
             with contextlib.suppress(OSError):
-                self._process.stdin.close()
+                self._to_worker.close()
         self._talk.close()
 
     def start(self) -> Hello:
         """Start the process and wait until the model is loaded. Raises ImprintError that says what failed."""
         settings = self._settings
         try:
-            self._process = subprocess.Popen(
-                worker_arguments(settings),
-                env=worker_environment(settings),
-                cwd=settings.model.parent,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._talk,
-            )
+            self._open()
         except OSError as error:
             raise outside_error(error) or ImprintError(
                 f"the runtime's interpreter cannot be started: {settings.python}: {error.strerror}",
                 hint=settings.repair,
                 code="target-incomplete",
             ) from error
-        self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader = threading.Thread(target=self._read, args=(self._from_worker,), daemon=True)
         self._reader.start()
         kind, payload = self._next(settings.start_seconds)
         if kind != frames.HELLO:
             raise ImprintError("the embedding worker did not introduce itself", code="worker-failed")
         return Hello(**json.loads(payload))
+
+    def _open(self) -> None:
+        """Start the process on two pipes of its own: an environment may print, or read, before anything of ours runs.
+
+        Windows passes no other descriptors than the standard ones.
+        """
+        settings = self._settings
+        arguments = worker_arguments(settings)
+        environ, folder = worker_environment(settings), settings.model.parent
+        if sys.platform == "win32":
+            self._process = subprocess.Popen(
+                arguments, env=environ, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._talk
+            )
+            self._to_worker, self._from_worker = self._process.stdin, self._process.stdout
+            return
+        texts, to_worker = os.pipe()
+        from_worker, answers = os.pipe()
+        self._to_worker, self._from_worker = os.fdopen(to_worker, "wb"), os.fdopen(from_worker, "rb")
+        try:
+            self._process = subprocess.Popen(
+                [*arguments, str(texts), str(answers)],
+                env=environ,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._talk,
+                pass_fds=(texts, answers),
+            )
+        finally:
+            os.close(texts)
+            os.close(answers)
 
     def embed(self, texts: Iterable[bytes]) -> Iterator[Rows | Progress | Done]:
         """Yield rows in the order of `texts` (UTF-8), now and then progress, and Done at the end.
@@ -181,9 +208,9 @@ class Worker:
         `texts` is iterated in another thread; what it raises is raised here. Raises ImprintError with code
         `worker-crashed`, `worker-killed`, `worker-hung`, `out-of-memory`, `bad-vector` or `worker-failed`.
         """
-        if self._process is None or self._process.stdin is None:
+        if self._process is None or self._to_worker is None:
             raise ImprintError("the embedding worker was not started", code="worker-failed")
-        self._feeder.start(texts, self._process.stdin)
+        self._feeder.start(texts, self._to_worker)
         while True:
             kind, payload = self._next(self._settings.silent_seconds)
             if kind == frames.ROWS:
@@ -217,8 +244,7 @@ class Worker:
                 raise failure_of(json.loads(answer[1]), self._settings.repair)
             return answer
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        stream = process.stdout
+    def _read(self, stream: IO[bytes] | None) -> None:
         try:
             while stream is not None and (frame := frames.read_frame(stream)) is not None:
                 self._answers.put(frame)

@@ -4,7 +4,9 @@ import os
 import queue
 import sys
 import time
+import venv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,3 +179,30 @@ def test_the_worker_is_gone_when_the_caller_leaves(tmp_path: Path) -> None:
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+NOISE = {
+    "prints": "print('x' * 70000)",
+    "prints what looks like a frame": "import os; os.write(1, b'IMP' * 5)",
+    "goes on printing": (
+        "import threading, time\n"
+        "def tick():\n"
+        "    while True: print('tick', flush=True); time.sleep(0.01)\n"
+        "threading.Thread(target=tick, daemon=True).start()"
+    ),
+    "closes stdin": "import sys; sys.stdin.close()",
+    "reads stdin": "import sys; sys.stdin.read()",
+    "closes stdout": "import os; os.close(1)",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows passes only the standard streams")
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_what_an_environment_does_at_its_start_does_not_reach_the_protocol(tmp_path: Path, noise: str) -> None:
+    """Nor does it wait for what nobody sends: `check` and `status` do not, and they shall be right."""
+    prefix = tmp_path / "env"
+    venv.create(prefix, symlinks=True)
+    (packages,) = prefix.glob("lib/python3*/site-packages")
+    (packages / "sitecustomize.py").write_text(noise, encoding="utf-8")
+    noisy = replace(settings(tmp_path), python=prefix / "bin" / "python")
+    assert embed(noisy, [b"ab", b"c"])[1] == b"2.0 0.0\n1.0 0.0\n"

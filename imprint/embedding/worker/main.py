@@ -1,7 +1,8 @@
 """The worker's main program: claims the pipes for the protocol and turns every failure into an answer.
 
-Takes its settings as one JSON argument. Whatever libraries print to stdout goes to stderr: they do print there. The
-libraries are imported only after that, so that one that is missing or broken is an answer too.
+Takes its settings as one JSON argument, and after it the descriptors to read texts from and to answer in; without them
+(Windows cannot pass any) these are stdin and stdout. Whatever libraries print to stdout goes to stderr: they do print
+there. The libraries are imported only after that, so that one that is missing or broken is an answer too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from typing import BinaryIO
+from typing import BinaryIO, Tuple  # noqa: UP035 - Python 3.9 runs this
 
 from . import frames
 
@@ -28,13 +29,13 @@ CODES = {
 
 def main() -> None:
     """Run until the input ends; the exit status is 0 then, also where nobody reads our answers any more."""
-    answers = _claim_stdout()
+    texts, answers = _claim_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool decides what an interrupt means
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime reads this as it loads; whoever starts us sets it too
     try:
         from .serve import serve
 
-        serve(json.loads(sys.argv[1]), sys.stdin.buffer, answers)
+        serve(json.loads(sys.argv[1]), texts, answers)
     except BrokenPipeError:
         pass
     except Exception as error:  # everything becomes an answer
@@ -44,15 +45,17 @@ def main() -> None:
     os._exit(0)
 
 
-def _claim_stdout() -> BinaryIO:
-    private = os.dup(1)
+def _claim_pipes() -> Tuple[BinaryIO, BinaryIO]:  # noqa: UP006
+    given = [int(number) for number in sys.argv[2:4]]
+    source, private = given or (0, os.dup(1))
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     if sys.platform == "win32":
         import msvcrt
 
         msvcrt.setmode(private, os.O_BINARY)
-    return os.fdopen(private, "wb", buffering=1024 * 1024)
+    texts = os.fdopen(source, "rb") if given else sys.stdin.buffer
+    return texts, os.fdopen(private, "wb", buffering=1024 * 1024)
 
 
 def _fail(answers: BinaryIO, error: Exception) -> None:

@@ -22,7 +22,7 @@ from worker import frames  # noqa: E402 - the real protocol
 def main() -> None:
     settings = json.loads(sys.argv[1])
     play = Path(settings["model"]).stem
-    answers = sys.stdout.buffer
+    texts_from, answers = os.fdopen(int(sys.argv[2]), "rb"), os.fdopen(int(sys.argv[3]), "wb")
     if play in AT_START:
         AT_START[play](answers)
     provider = "CUDAExecutionProvider" if settings["device"] == "gpu" and play == "gpu" else "CPUExecutionProvider"
@@ -30,7 +30,7 @@ def main() -> None:
     frames.write_frame(answers, frames.HELLO, frames.pack_facts(hello))
     count = 0
     while True:
-        kind, payload = frames.read_frame(sys.stdin.buffer) or sys.exit(0)
+        kind, payload = frames.read_frame(texts_from) or sys.exit(0)
         if kind == frames.END:
             break
         if kind == frames.FLUSH:
