@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from cli.cli_fakes import CLASSES
+from imprint.errors import UsageError
 from imprint_cli import exits
 from imprint_cli.app import Entry, main, wants_json, words_of
+from imprint_cli.commands.embed import embed
 
 NAMES = ("fine", "unhappy", "refuse", "crash", "stumble", "interrupt", "bare")
 FAKES: dict[str, Entry] = {name: Entry("cli.cli_fakes", name) for name in NAMES}
@@ -247,3 +249,9 @@ def test_a_closed_stderr_and_an_ascii_terminal_are_no_reason_to_fail(tmp_path: P
     done = subprocess.run(launched("config", "path"), env=environ, capture_output=True, check=False)
     assert done.returncode == 0
     assert b"\\xe9" in done.stdout
+
+
+def test_an_output_that_ends_with_a_slash_is_not_written_as_a_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names a folder"):
+        embed(["a"], output=f"{tmp_path / 'new'}/")
+    assert list(tmp_path.iterdir()) == []
