@@ -355,8 +355,10 @@ def test_a_change_that_did_not_end(env: Environment) -> None:
     store = journal.store_of(env.home, env.prefix)
     store.folder.mkdir(parents=True)
     journal.write_journal(store, Journal("cpu", "1.31.1", "2026-11-29T10:00:00Z"))
-    found = told(look(env))
-    assert set(found) == {"change-interrupted"}
+    # Another home, or the owner, may have finished it since: a journal alone is nothing to report.
+    assert told(look(env)) == {}
+    next(env.packages.glob("onnxruntime-*.dist-info/INSTALLER")).unlink()
+    assert "change-interrupted" in told(look(env))
     env.setup("cpu")
     assert told(look(env)) == {}
 

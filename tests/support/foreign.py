@@ -238,6 +238,21 @@ def reference(foreign: Foreign, build: str, *pins: str) -> dict[str, str]:
     return foreign.wheels.references[key]
 
 
+def assert_exactly(foreign: Foreign, build: str, *also: str) -> None:
+    """Compare with a new environment that holds the owner's packages, `also` and the build, file by file."""
+    tree, expected = foreign.tree(), reference(foreign, build, *BASE, *also)
+    differing = {path for path in {*tree, *expected} if tree.get(path) != expected.get(path)}
+    assert not differing
+    assert not foreign.prepare(build).pending
+
+
+def hollow_with_orphans(foreign: Foreign) -> None:
+    """Leave a build whose files went with another's, and files of that other one."""
+    foreign.install("onnxruntime-gpu==1.26.0")
+    foreign.install("onnxruntime==1.31.1")
+    foreign.uninstall("onnxruntime-gpu")
+
+
 def tree_of(packages: Path) -> dict[str, str]:
     """Return the digest of every file below a folder of packages, compiled ones and uv's own files aside."""
     found = {}
