@@ -63,6 +63,7 @@ def interrupt_a_change(env: Foreign) -> None:
     store = journal.store_of(env.home, env.prefix)
     store.folder.mkdir(parents=True)
     journal.write_journal(store, Journal("cpu", "1.31.1", "2026-11-29T10:00:00Z"))
+    next(env.packages.glob("onnxruntime-*.dist-info/INSTALLER")).unlink()
 
 
 def kill_pip(env: Foreign) -> None:
