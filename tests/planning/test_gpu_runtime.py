@@ -154,6 +154,7 @@ def test_an_interrupted_check_is_130(tmp_path: Path, number: signal.Signals) -> 
     (generation / "manifest.json").write_text(
         json.dumps({"schema": 1, **facts, "python": python, "locks": [], "distributions": {}, "check": None})
     )
+    (generation / "pyvenv.cfg").write_text("home = /usr/bin\n")
     interpreter = generation / "bin" / "python"
     interpreter.write_text(f"#!/bin/sh\n: >{started}\nexec sleep 60\n")
     interpreter.chmod(0o755)
