@@ -80,7 +80,7 @@ def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[
         return
     manifest = replace(found.manifest, check=proof_of(result, found, environ).to_json())
     path = target.generation_folder(home, found.generation) / "manifest.json"
-    files.write_json(path, target.manifest_to_json(manifest), within=home.root)
+    files.write_json(path, target.manifest_to_json(manifest), within=home.runtimes)
 
 
 def damage_of(found: Target) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def switch(home: Home, staged: Staged) -> Target:
 
     When this is interrupted the folder stays: it may be current already, and the next run decides by the pointer.
     """
-    files.write_json(staged.prefix / "manifest.json", target.manifest_to_json(staged.manifest), within=home.root)
+    files.write_json(staged.prefix / "manifest.json", target.manifest_to_json(staged.manifest), within=home.runtimes)
     reached("manifest-written")
     return point_to(home, staged.manifest)
 
