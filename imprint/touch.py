@@ -58,11 +58,6 @@ class Fence:
         return real
 
 
-def is_within(path: Path, within: Path | Fence) -> bool:
-    """Whether `path` names something below `within` once every link on the way to it is followed, itself aside."""
-    return _place(path, within) is not None
-
-
 def require_within(path: Path, within: Path | Fence) -> Path:
     """Return where `path` really is, itself not followed. Raises NotOursError when that is not below `within`."""
     place = _place(path, within)
