@@ -18,6 +18,8 @@ from imprint.errors import ImprintError
 
 _PERMISSION = {errno.EACCES, errno.EPERM}
 _BAD_PATH = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+_NO_FOLDER = {errno.ENOTDIR, errno.EEXIST}
+"""What the system says where something else lies in a folder's place: it was to be entered, or to be made."""
 
 CODES = {
     **dict.fromkeys(_PERMISSION, "no-permission"),
@@ -86,7 +88,7 @@ def explain(
     number = error.errno or 0
     if path is not None and number in _PERMISSION:
         return _permission(path, root or path, writing=writing)
-    if path is not None and number in _BAD_PATH - {errno.ENAMETOOLONG}:
+    if path is not None and number in _NO_FOLDER | {errno.ELOOP, errno.EISDIR}:
         return _bad_path(path, error)
     return _WORDS.get(number, (error.strerror or str(error)).lower()), _HINTS.get(number)
 
@@ -184,8 +186,10 @@ def _bad_path(path: Path, error: OSError) -> tuple[str, str | None]:
     for place in (*reversed(path.parents), path):
         if error.errno == errno.ELOOP and _loops(place):
             return f"`{place}` is a link that leads to itself", f"run `{shlex.join(['rm', os.fspath(place)])}`"
-        if error.errno == errno.ENOTDIR and place != path and os.path.lexists(place) and not place.is_dir():
+        if error.errno in _NO_FOLDER and os.path.lexists(place) and not is_folder(place):
             return f"`{place}` is not a folder", f"move `{place}` away, or set IMPRINT_HOME to another folder"
+    if error.errno == errno.EISDIR and is_folder(path):
+        return "it is a folder where a file belongs", f"move `{path}` away, then run the command again"
     return (error.strerror or str(error)).lower(), None
 
 

@@ -86,6 +86,12 @@ def remove_file(path: Path, *, within: Path | Fence) -> bool:
     return True
 
 
+def forget_file(path: Path, *, within: Path | Fence) -> None:
+    """Remove a file that nothing depends on, as far as that is possible: what lies in its place otherwise stays."""
+    with contextlib.suppress(OSError, NotOursError):
+        remove_file(path, within=within)
+
+
 def remove_tree(path: Path, *, within: Path | Fence) -> bool:
     """Remove a folder and all below it, or a link itself; return whether nothing of it is left.
 

@@ -69,6 +69,7 @@ class Provisioning:
     findings: Findings = field(init=False)
     warnings: list[Remark] = field(default_factory=list)
     story: Story = field(init=False)
+    has_model: bool = False
 
     def __post_init__(self) -> None:
         self.findings = Findings(writing_in=self.context.home)
@@ -83,7 +84,7 @@ class Provisioning:
         ended = self._provision(before)
         pruned = Pruned()
         if ended.refused is None:
-            provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+            self._provide_model()
             pruned = self._prune(before, ended.target)
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
@@ -183,6 +184,7 @@ class Provisioning:
                 return _Provisioned(plan, before, False, check)
             self.on_event(Event("warning", "check", f"replacing what is installed: {failure_of(check).message}"))
         confirm_download(self.options, inputs, download_of(self.context, inputs))
+        self._provide_model()
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
         deferred.note(self.context.home, names)
@@ -218,6 +220,12 @@ class Provisioning:
             deferred.release(self.context.home)
         return _Provisioned(plan, target, plan.device is not None, check)
 
+    def _provide_model(self) -> None:
+        """Install the model, once in a run and before another runtime is current: what stops it changes nothing."""
+        if not self.has_model:
+            provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+        self.has_model = True
+
     def _is_proved(self, whole: Target, inputs: Inputs, *, retry: bool) -> bool:
         """Whether a whole generation needs no check: it passed one here, on the planned device, that still holds."""
         return holds(self.context, whole) and (inputs.plan.device is None or (inputs.proved and not retry))
@@ -236,6 +244,7 @@ class Provisioning:
             return before
         if whole.manifest is None:
             return whole
+        self._provide_model()
         # A run that is killed after this has to be recognised by the next: what is left behind may be large.
         deferred.note(self.context.home, distributions_of(before))
         return generations.point_to(self.context.home, whole.manifest)

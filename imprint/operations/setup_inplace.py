@@ -91,6 +91,7 @@ class _InplaceRun:
     findings: Findings = field(init=False)
     warnings: list[Remark] = field(default_factory=list)
     outcomes: list[InplaceOutcome] = field(default_factory=list)
+    has_model: bool = False
 
     def __post_init__(self) -> None:
         self.findings = Findings(writing_in=self.context.home)
@@ -106,7 +107,7 @@ class _InplaceRun:
         if refused is None:
             inputs, check, refused = self._follow(inputs)
             if refused is None:
-                provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+                self._provide_model()
             pruned = self._prune()
         target = environment_target(self.context, prefix)
         plan = _as_done(inputs.plan, target)
@@ -185,6 +186,8 @@ class _InplaceRun:
             confirm_download(self.options, inputs, _download(self.context, self.seams, inputs, prepared))
         for remark in _vendors([{"name": one.name, "to": one.after} for one in prepared.replacement.changes]):
             self.on_event(Event("info", "plan", remark.message))
+        if not prepared.interrupted:
+            self._provide_model()
         deferred.note(self.context.home, _names(prepared))
         uv = find_uv(self.context.home, self.context.environ, self.sources)
         outcome = inplace.apply(prepared, uv, self.on_event)
@@ -194,6 +197,15 @@ class _InplaceRun:
             what = "1 change" if count == 1 else f"{count} changes"
             self.on_event(Event("done", "install", f"{what} in `{prepared.environment.prefix}`"))
         return outcome.changed
+
+    def _provide_model(self) -> None:
+        """Install the model, once in a run and before the environment is changed: what stops it then changes nothing.
+
+        An environment that is half changed comes first.
+        """
+        if not self.has_model:
+            provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+        self.has_model = True
 
     def _prune(self) -> Pruned:
         home = self.context.home

@@ -7,6 +7,7 @@ from collections.abc import Callable
 NAMES = (
     "mutex-held",
     "swept",
+    "model-installed",
     "noted",
     "environment-created",
     "installed",
@@ -15,7 +16,6 @@ NAMES = (
     "manifest-written",
     "pointer-flipped",
     "recorded",
-    "model-installed",
     "prune-noted",
     "prune-removed",
     "prune-cleaned",

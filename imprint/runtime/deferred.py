@@ -6,7 +6,6 @@ file is there only while something waits. The caller holds the mutex.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -83,8 +82,7 @@ def read_only(home: Home) -> Waiting:
 def write(home: Home, waiting: Waiting) -> None:
     """Replace what waits; without anything the file goes."""
     if waiting == Waiting():
-        with contextlib.suppress(OSError):
-            touch.remove_file(path_of(home), within=home.data)
+        touch.forget_file(path_of(home), within=home.data)
         return
     value = {
         "schema": 1,

@@ -127,8 +127,7 @@ def _remove(candidates: Iterable[Path], within: Path) -> tuple[tuple[str, ...], 
             left.append(Deferred(folder, space.used_by(folder), users[0]))
             continue
         # Without its manifest a half-removed folder is seen as unfinished, not as a generation to return to.
-        with contextlib.suppress(OSError):
-            touch.remove_file(folder / "manifest.json", within=within)
+        touch.forget_file(folder / "manifest.json", within=within)
         touch.remove_tree(folder, within=within)
         removed.append(folder.name)
     return tuple(removed), tuple(left)

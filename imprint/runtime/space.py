@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
 from pathlib import Path
 
 from imprint import touch
-from imprint.errors import NoSpaceError, NotOursError
+from imprint.errors import NoSpaceError
 from imprint.runtime.inventory import tree_files
 
 
@@ -65,8 +64,7 @@ def remove_trials(*folders: Path) -> None:
     """Remove what `can_link` left in these folders when it was killed."""
     for folder in folders:
         for path in folder.glob(f"{_TRIAL}*"):
-            with contextlib.suppress(OSError, NotOursError):
-                touch.remove_file(path, within=folder)
+            touch.forget_file(path, within=folder)
 
 
 def used_by(folder: Path) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from imprint import access, ownership, touch
-from imprint.errors import ImprintError, NoSpaceError, NotOursError, StateError, StateNewerError
+from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
 from imprint.paths import Home
 from imprint.state.findings import Findings
 
@@ -84,8 +84,7 @@ def sweep_folder(folder: Path, name: re.Pattern[str], *, within: Path) -> None:
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
             if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError, NotOursError):
-                    touch.remove_file(Path(entry.path), within=within)
+                touch.forget_file(Path(entry.path), within=within)
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -70,5 +70,4 @@ def note(home: Home, run: LastRun) -> None:
 
 def forget(home: Home) -> None:
     """Remove the record: something newer is known. The caller holds the mutex."""
-    with contextlib.suppress(OSError):
-        touch.remove_file(path_of(home), within=home.root)
+    touch.forget_file(path_of(home), within=home.root)

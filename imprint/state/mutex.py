@@ -72,8 +72,7 @@ def hold(
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):
-                touch.remove_file(note, within=home.root)
+            touch.forget_file(note, within=home.root)
             _unlock(descriptor)
     finally:
         os.close(descriptor)

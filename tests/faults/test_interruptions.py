@@ -75,8 +75,8 @@ def assert_reaches(place: Place, device: str) -> None:
 
 
 CPU_POINTS = [name for name in NAMES if name != "recorded"]
-CASES = [("", "cpu", name) for name in CPU_POINTS if name != "model-installed"]
-CASES += [("cpu", "gpu", name) for name in NAMES if name != "model-installed"]
+CASES = [("", "cpu", name) for name in CPU_POINTS]
+CASES += [("cpu", "gpu", name) for name in NAMES]
 
 
 @pytest.mark.parametrize(("before", "device", "point"), CASES)
@@ -92,7 +92,7 @@ def test_a_kill_at_a_named_point_leaves_the_old_or_the_new(place: Place, before:
     assert_reaches(place, device)
 
 
-INTERRUPTS = [("SIGINT", point) for point in NAMES if point != "model-installed"]
+INTERRUPTS = [("SIGINT", point) for point in NAMES]
 INTERRUPTS += [("SIGTERM", point) for point in ("installed", "pointer-flipped")]
 
 
