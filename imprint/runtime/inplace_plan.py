@@ -18,6 +18,7 @@ from imprint.runtime.claims import Ground
 from imprint.runtime.environment import Environment, look_at, refuse_links, refuse_read_only
 from imprint.runtime.journal import Journal, Receipt
 from imprint.runtime.metadata import Held, read_held
+from imprint.runtime.own_metadata import refuse_others
 from imprint.runtime.pins import applying, read_lock
 from imprint.runtime.replacement import Replacement, Wanted, decide_replacement
 from imprint.runtime.shipped import Shipped, read_shipped
@@ -163,6 +164,7 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
     decided = decide_replacement(held, seen.runtime, replace(wanted, rests=rests[:1]), known, environment.markers)
     touched = [found for found in held if found.name in decided.uninstall]
     refuse_read_only(environment, ground, touched)
+    refuse_others(ground, held, decided.uninstall, decided.install)
     if decided.install:
         refuse_links(environment, decided.install)
     return InplacePlan(

@@ -11,13 +11,13 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import ImprintError, IntegrityError, NotOursError
-from imprint.runtime import claims, leftovers
+from imprint.runtime import claims, leftovers, own_metadata
 from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.metadata import Held
 from imprint.runtime.records import hash_is, read_text
@@ -47,12 +47,13 @@ class Coming:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """An installed distribution that leaves: its own files, and its dist-info."""
+    """An installed distribution that leaves: its own files, its dist-info, and its own files in that, RECORD last."""
 
     name: str
     is_build: bool
     files: tuple[str, ...]
     info: Path
+    metadata: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,17 @@ def judge(  # noqa: PLR0913 - all but the first four are keywords
     names = {*uninstall, *(found.name for found, _ in staged)}
     leaving, staying = claims.by_name(held, names)
     theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
+    kept = {found.folder.name for found, _ in staged if found.folder is not None}
     skipped: list[Skipped] = []
     going = []
     for found in leaving:
         own, not_own = claims.own_files(found, theirs, ground)
         skipped += not_own
         if found.folder is not None:
-            going.append(Going(found.name, found.is_build, own, found.folder))
+            contents = own_metadata.contents_of(found, theirs, ground)
+            if found.folder.name not in kept:
+                own_metadata.require_own(found, contents, ground)
+            going.append(Going(found.name, found.is_build, own, found.folder, contents.own))
     # With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
     folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
     if any(found.is_build for found in held):
@@ -269,7 +274,7 @@ def put_in(change: Change, coming: Coming, replaced: Iterable[Going]) -> None:
     """
     replaced = tuple(replaced)
     for found in replaced:
-        _discard_tree(change, found.info / INSTALLER)
+        _unfinish(change, found)
     # The metadata first: from then on every file is claimed.
     for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
         _land(change, coming.files[place], Path(place))
@@ -284,9 +289,21 @@ def take_out(change: Change, found: Going) -> None:
     taken = {place for coming in change.coming for place in coming.places}
     info = change.ground.place(found.info.name) or ""
     if not any(place.startswith(info + os.sep) for place in taken):
-        _discard_tree(change, found.info / INSTALLER)
+        _unfinish(change, found)
     discard(change, [place for place in found.files if place not in taken])
-    _discard_tree(change, found.info, taken)
+    # RECORD last: as long as anything is there, it says whose that is.
+    for place in found.metadata:
+        if place not in taken:
+            _discard(change, Path(place))
+    for folder, _, _ in os.walk(found.info, topdown=False):
+        touch.remove_empty(Path(folder), within=change.fence)
+
+
+def _unfinish(change: Change, found: Going) -> None:
+    """Let the metadata of a distribution say that its installation is not finished."""
+    place = change.ground.place(f"{found.info.name}/{INSTALLER}")
+    if place in found.metadata:
+        _discard(change, Path(place))
 
 
 def discard(change: Change, places: Sequence[str]) -> None:
@@ -324,19 +341,6 @@ def _land(change: Change, source: Path, place: Path) -> None:
 def _discard(change: Change, path: Path) -> None:
     if os.path.lexists(path):
         _move(change, path, change.trash / secrets.token_hex(8))
-
-
-def _discard_tree(change: Change, top: Path, taken: Collection[str] = ()) -> None:
-    """Discard what is below a folder, file by file, since some file systems (overlays) rename no folder."""
-    if not access.is_folder(top) or top.is_symlink():
-        _discard(change, top)
-        return
-    for found, folders, names in os.walk(top, topdown=False):
-        links = [name for name in folders if Path(found, name).is_symlink()]
-        for path in (Path(found, name) for name in (*names, *links)):
-            if os.fspath(Path(os.path.realpath(found), path.name)) not in taken:
-                _discard(change, path)
-        touch.remove_empty(Path(found), within=change.fence)
 
 
 def _move(change: Change, source: Path, target: Path) -> None:

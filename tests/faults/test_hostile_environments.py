@@ -1,6 +1,7 @@
 """Whatever an environment holds, a run ends in exactly its plan or refuses and changes nothing; canaries never change.
 
-`TEST_SEED=17` replays one environment alone. Everything runs in a sandbox that can write nothing but its own folder.
+`TEST_SEED=17` replays one environment alone, `TEST_SEED=3000-3299` that many.
+Everything runs in a sandbox that can write nothing but its own folder.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from support.handmade import Handmade, small_wheels
 from support.hostile import Mess, compose, own_more
 from support.judge import judge, run
 from support.sandbox import run_in
+from support.seeds import seeds
 
 pytestmark = pytest.mark.faults
 
@@ -54,10 +56,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 def test_a_run_converges_or_refuses_and_harms_nobody(
     tmp_path: Path, wheels: Wheels, record_property: Callable[[str, object], None]
 ) -> None:
-    seeds = [int(os.environ["TEST_SEED"])] if "TEST_SEED" in os.environ else list(range(COUNT))
+    chosen = seeds(COUNT)
     total = Batch()
     # Every fourth as somebody whom modes stop; the superuser runs tests in containers.
-    plain, others = [seed for seed in seeds if seed % 4 == 3], [seed for seed in seeds if seed % 4 != 3]
+    plain, others = [seed for seed in chosen if seed % 4 == 3], [seed for seed in chosen if seed % 4 != 3]
     batches = [part[start : start + BATCH] for part in (others, plain) for start in range(0, len(part), BATCH)]
     for some in batches:
         scratch = tmp_path / f"from {some[0]}"
@@ -73,8 +75,8 @@ def test_a_run_converges_or_refuses_and_harms_nobody(
         # All of them, and at once: pytest cuts a long message short, and a full run takes its time.
         print("", *batch.faults, sep="\n", flush=True)  # noqa: T201 - as above
     record_property("ended", dict(total.ended))
-    print(f"\n{len(seeds)} environments: {dict(total.ended.most_common())}")  # noqa: T201 - the figures
-    assert not total.faults, f"{len(total.faults)} of {len(seeds)}"
+    print(f"\n{len(chosen)} environments: {dict(total.ended.most_common())}")  # noqa: T201 - the figures
+    assert not total.faults, f"{len(total.faults)} of {len(chosen)}"
 
 
 HARM: dict[str, tuple[Callable[[Handmade], object], str]] = {

@@ -1,6 +1,7 @@
 """Whatever a home of Imprint's holds, nothing outside of it changes, and runs end in their plan or say why not.
 
-`TEST_SEED=17` replays one home alone. Everything runs in a sandbox that can write nothing but its own folder.
+`TEST_SEED=17` replays one home alone, `TEST_SEED=3000-3299` that many.
+Everything runs in a sandbox that can write nothing but its own folder.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from support.hostile_homes import Disorder, disturb
 from support.judge import HangError, deadline, few
 from support.place import Place
 from support.sandbox import Entry, differences, run_in, snapshot
+from support.seeds import seeds
 from support.twins import Twins, loaded, make_twins, twin_check
 
 pytestmark = pytest.mark.faults
@@ -47,11 +49,11 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
 def test_a_run_over_a_damaged_home_harms_nobody(
     tmp_path: Path, twins: Twins, record_property: Callable[[str, object], None]
 ) -> None:
-    seeds = [int(os.environ["TEST_SEED"])] if "TEST_SEED" in os.environ else list(range(COUNT))
+    chosen = seeds(COUNT)
     ended: Counter[str] = Counter()
     faults: list[str] = []
-    for start in range(0, len(seeds), BATCH):
-        some = seeds[start : start + BATCH]
+    for start in range(0, len(chosen), BATCH):
+        some = chosen[start : start + BATCH]
         scratch = tmp_path / f"from {some[0]}"
         scratch.mkdir()
 
@@ -63,9 +65,9 @@ def test_a_run_over_a_damaged_home_harms_nobody(
         faults += found
         shutil.rmtree(scratch)
     record_property("ended", dict(ended))
-    print(f"\n{len(seeds)} homes: {dict(ended.most_common())}")  # noqa: T201 - the figures
+    print(f"\n{len(chosen)} homes: {dict(ended.most_common())}")  # noqa: T201 - the figures
     print("\n".join(faults))  # noqa: T201 - all of them, not what pytest leaves of a long message
-    assert not faults, f"{len(faults)} of {len(seeds)}"
+    assert not faults, f"{len(faults)} of {len(chosen)}"
 
 
 def test_harm_beside_a_home_is_seen(tmp_path: Path, twins: Twins) -> None:

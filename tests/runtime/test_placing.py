@@ -165,10 +165,13 @@ def test_one_build_takes_the_place_of_another_and_of_its_rests(place: Place) -> 
 
 def test_the_same_version_is_replaced_file_by_file(place: Place) -> None:
     info = distribution(place.packages, "onnxruntime", "2.0", {"onnxruntime/__init__.py": "damaged"})
+    with (info / "RECORD").open("a") as record:
+        record.write(f"{info.name}/stale.txt,sha256=x,5\n")
     (info / "stale.txt").write_text("stale")
+    (info / "mine.txt").write_text("mine")
     place.carry_out(place.judge("onnxruntime"))
     assert (place.packages / "onnxruntime" / "__init__.py").read_text() == "new"
-    assert sorted(path.name for path in info.iterdir()) == ["INSTALLER", "METADATA", "RECORD"]
+    assert sorted(path.name for path in info.iterdir()) == ["INSTALLER", "METADATA", "RECORD", "mine.txt"]
 
 
 def test_a_package_that_leads_out_leaves_what_is_there(place: Place) -> None:
