@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import shutil
 import stat
 import sys
 from pathlib import Path
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
+from imprint.quoting import typed
 
 _PERMISSION = {errno.EACCES, errno.EPERM}
 _BAD_PATH = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
@@ -37,14 +38,14 @@ CODES = {
 """The stable code of each error number that is a fact about the surroundings and not a fault of Imprint's."""
 
 _HINTS = {
-    errno.EROFS: "mount it writable, or set IMPRINT_HOME to a folder on another file system",
-    errno.EIO: "the disk reports errors; see the system log (`dmesg`)",
-    errno.ESTALE: "the file server dropped this folder; mount it again",
-    errno.EMFILE: "raise the limit of open files (`ulimit -n 1024`), then run the command again",
-    errno.ENFILE: "the system has too many files open; close some programs, then run the command again",
-    errno.EAGAIN: "raise the limit of processes (`ulimit -u` or the container's pids limit), then try again",
-    errno.ENOMEM: "the system is out of memory; close some programs, then run the command again",
-    errno.ENAMETOOLONG: "set IMPRINT_HOME to a shorter path",
+    errno.EROFS: "mount-writable",
+    errno.EIO: "disk-errors",
+    errno.ESTALE: "mount-again",
+    errno.EMFILE: "more-open-files",
+    errno.ENFILE: "close-files",
+    errno.EAGAIN: "more-processes",
+    errno.ENOMEM: "free-memory",
+    errno.ENAMETOOLONG: "shorter-home",
 }
 _WORDS = {
     errno.EROFS: "the file system is read-only",
@@ -90,7 +91,8 @@ def explain(
         return _permission(path, root or path, writing=writing)
     if path is not None and number in _NO_FOLDER | {errno.ELOOP, errno.EISDIR}:
         return _bad_path(path, error)
-    return _WORDS.get(number, (error.strerror or str(error)).lower()), _HINTS.get(number)
+    hint = helps(_HINTS[number]) if number in _HINTS else None
+    return _WORDS.get(number, (error.strerror or str(error)).lower()), hint
 
 
 def owner_of(status: os.stat_result) -> str:
@@ -105,7 +107,7 @@ def me() -> str:
 
 def as_root(*command: str | Path) -> str:
     """Return a command, in backticks, as somebody who may run it types it: with sudo where there is one."""
-    text = shlex.join(os.fspath(word) for word in command)
+    text = typed(*command)
     return f"`sudo {text}`" if shutil.which("sudo") else f"as root `{text}`"
 
 
@@ -132,7 +134,7 @@ def _permission(path: Path, root: Path, *, writing: bool) -> tuple[str, str | No
     culprit = blocked_at(path, writing=writing)
     why = "permission denied"
     if sys.platform == "win32":
-        return why, f"give your account access to `{culprit}`"
+        return why, helps("give-access", path=os.fspath(culprit))
     try:
         found = culprit.lstat()
     except OSError:
@@ -143,20 +145,20 @@ def _permission(path: Path, root: Path, *, writing: bool) -> tuple[str, str | No
     else:
         why += f", {what} belongs to {owner_of(found)}"
     if os.geteuid() == 0 or (not stat.S_ISDIR(found.st_mode) and _may(culprit, os.W_OK if writing else os.R_OK)):
-        return why, "its mode allows this; check how it is mounted (a network share?) and the system's security policy"
+        return why, helps("mode-allows")
     return why, _remedy(culprit, found, root, writing=writing)
 
 
 def _remedy(culprit: Path, found: os.stat_result, root: Path, *, writing: bool) -> str:
     """Return what gives this user access to `culprit`, as far as it lies in `root`, and to what is there like it."""
     if found.st_uid == os.geteuid():
-        return f"run `{shlex.join(['chmod', '-R', 'u+rwX', os.fspath(_all_of(culprit, root))])}`"
+        return helps("run", command=typed("chmod", "-R", "u+rwX", _all_of(culprit, root)))
     if not culprit.is_relative_to(root):
         enter = as_root("chmod", "a+x", culprit)
-        return f"set IMPRINT_HOME to a folder that you can open, or give everyone access to this one: {enter}"
+        return helps("home-or-access-for-all", command=enter)
     whole = root.lstat()
     if whole.st_uid == os.geteuid():
-        return f"take ownership of it again: {as_root('chown', '-R', me(), root)}"
+        return helps("take-ownership", command=as_root("chown", "-R", me(), root))
     if whole.st_gid in {os.getegid(), *os.getgroups()} and whole.st_mode & (stat.S_IWGRP if writing else stat.S_IRGRP):
         return _for_the_group(_all_of(culprit, root), found, whole, writing=writing)
     return _for_others(culprit, root, owner_of(whole), writing=writing)
@@ -164,16 +166,17 @@ def _remedy(culprit: Path, found: os.stat_result, root: Path, *, writing: bool) 
 
 def _for_the_group(shared: Path, found: os.stat_result, whole: os.stat_result, *, writing: bool) -> str:
     if found.st_gid != whole.st_gid:
-        return f"give it to the group that shares the folder: {as_root('chgrp', '-R', _group(whole.st_gid), shared)}"
-    return f"let the group in: {as_root('chmod', '-R', 'g+rwX' if writing else 'g+rX', shared)}"
+        return helps("give-to-the-group", command=as_root("chgrp", "-R", _group(whole.st_gid), shared))
+    return helps("let-the-group-in", command=as_root("chmod", "-R", "g+rwX" if writing else "g+rX", shared))
 
 
 def _for_others(culprit: Path, root: Path, owner: str, *, writing: bool) -> str:
     if writing:
         take = as_root("chown", "-R", me(), root)
-        return f"run it as {owner}, set IMPRINT_HOME to a folder of your own, or take ownership of this one: {take}"
+        return helps("as-owner-or-own-home", owner=owner, command=take)
     only = ["-R"] if culprit != root else []
-    return f"run it as {owner}, or let others read: {as_root('chmod', *only, 'a+rX', _all_of(culprit, root))}"
+    enter = as_root("chmod", *only, "a+rX", _all_of(culprit, root))
+    return helps("as-owner-or-let-read", owner=owner, command=enter)
 
 
 def _all_of(culprit: Path, root: Path) -> Path:
@@ -185,11 +188,11 @@ def _all_of(culprit: Path, root: Path) -> Path:
 def _bad_path(path: Path, error: OSError) -> tuple[str, str | None]:
     for place in (*reversed(path.parents), path):
         if error.errno == errno.ELOOP and _loops(place):
-            return f"`{place}` is a link that leads to itself", f"run `{shlex.join(['rm', os.fspath(place)])}`"
+            return f"`{place}` is a link that leads to itself", helps("run", command=typed("rm", place))
         if error.errno in _NO_FOLDER and os.path.lexists(place) and not is_folder(place):
-            return f"`{place}` is not a folder", f"move `{place}` away, or set IMPRINT_HOME to another folder"
+            return f"`{place}` is not a folder", helps("move-away-or-another-home", place=place)
     if error.errno == errno.EISDIR and is_folder(path):
-        return "it is a folder where a file belongs", f"move `{path}` away, then run the command again"
+        return "it is a folder where a file belongs", helps("move-away-then-again", path=path)
     return (error.strerror or str(error)).lower(), None
 
 

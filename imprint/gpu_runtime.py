@@ -35,8 +35,8 @@ def main(arguments: Sequence[str]) -> int:
             return _check()
         raise UsageError("expected the word `plan` or `check`", hint=_USAGE)
     except ImprintError as error:
-        hint = f"\nhint: {printable_line(error.hint)}" if error.hint else ""
-        sys.stderr.write(f"error: {printable_line(error.message)}{hint}\n")
+        told = f"\nhint: {printable_line(error.hint)}" if error.hint else ""
+        sys.stderr.write(f"error: {printable_line(error.message)}{told}\n")
         return _EXITS.get(error.specific_code, _EXITS.get(error.code, 1))
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
@@ -81,7 +81,7 @@ def _here(context: Context, *, retry: bool) -> Inputs:
 def _elsewhere(context: Context, machine: str, *, retry: bool) -> Inputs:
     from imprint.planning.wire import machine_from_json
 
-    document = parse_document(_read(machine), "standard input" if machine == "-" else machine)
+    document = parse_document(_read(machine), "standard input" if machine == "-" else machine, "machine-document")
     return gather_what_if(context, machine_from_json(document), ignore_failed=retry)
 
 

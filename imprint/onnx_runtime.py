@@ -14,6 +14,7 @@ from pathlib import Path
 
 from imprint import resources
 from imprint.errors import ImprintError, IntegrityError, StateError, UsageError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
 from imprint.printable import printable_line
@@ -36,8 +37,8 @@ def main(arguments: Sequence[str]) -> int:
         for found in unused_for(build, prefix, Context.of_process()):
             sys.stdout.write(printable_line(found.name) + "\n")
     except ImprintError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        sys.stderr.write(printable_line(f"error: {error.message}{hint}") + "\n")
+        told = f" ({error.hint})" if error.hint else ""
+        sys.stderr.write(printable_line(f"error: {error.message}{told}") + "\n")
         return next((code for kind, code in _EXITS if isinstance(error, kind)), 1)
     return 0
 
@@ -125,9 +126,7 @@ def python_of(prefix: Path, packages: Path) -> str:
 def _own(context: Context) -> Path:
     found = current_target(context.home)
     if found is None:
-        raise ImprintError(
-            "Imprint has no runtime of its own yet", hint="name an environment with `--venv PATH`", code="no-target"
-        )
+        raise ImprintError("Imprint has no runtime of its own yet", hint=helps("name-an-environment"), code="no-target")
     return found.prefix
 
 

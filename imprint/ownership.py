@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import stat
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,9 @@ from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.paths import Home
+from imprint.quoting import typed
 
 MARK = "Imprint keeps its configuration, runtimes and caches in this folder, and may remove what lies in it.\n"
 """What the mark of a home (`Home.marker`) says to a person who finds it."""
@@ -66,10 +67,10 @@ def foreign(home: Home) -> ImprintError | None:
     if not entries:
         return None
     named = " and ".join(f"`{name}`" for name in entries[:2])
-    hint = "set IMPRINT_HOME to a new or empty folder"
     if _may_be_marked(home.root):
-        mark = shlex.join(["touch", os.fspath(home.marker)])
-        hint += f"; if this one is Imprint's, run `{mark}`"
+        hint = helps("empty-home-or-mark", command=typed("touch", home.marker))
+    else:
+        hint = helps("empty-home")
     return ImprintError(
         f"`{home.root}` is not one of Imprint's folders: it contains {named}",
         hint=hint,
@@ -125,26 +126,24 @@ def unsafe(home: Home, path: Path) -> ImprintError | None:
         if shared is not None and found.st_uid not in {0, os.geteuid()}:
             return ImprintError(
                 f"every user can put files into `{shared}`, and `{place}` belongs to {access.owner_of(found)}",
-                hint=f"set IMPRINT_HOME to a folder of your own, or remove `{place}`",
+                hint=helps("own-home-or-remove", place=place),
                 code="unsafe-home",
             )
         shared = place if found.st_mode & stat.S_IWOTH and _is_sticky(found) else None
         if not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not _is_sticky(found):
-            close = shlex.join(["chmod", "o-w", os.fspath(place)])
             mine = os.geteuid() in {0, found.st_uid}
-            command = f"`{close}`" if mine else access.as_root("chmod", "o-w", place)
+            command = f"`{typed('chmod', 'o-w', place)}`" if mine else access.as_root("chmod", "o-w", place)
             return ImprintError(
                 f"every user can write to `{place}`, so Imprint runs nothing in it",
-                hint=f"if you trust its contents, run {command}",
+                hint=helps("trusted-run", command=command),
                 code="unsafe-home",
             )
         if os.geteuid() == 0 and found.st_uid != 0:
             owner = access.owner_of(found)
-            take = shlex.join(["chown", "-R", "root", os.fspath(home.root)])
+            take = typed("chown", "-R", "root", home.root)
             return ImprintError(
                 f"`{place}` belongs to {owner}, and as root Imprint neither runs nor changes another user's files",
-                hint=f"run it as {owner}, set IMPRINT_HOME to a folder owned by root, or, if you trust it, run "
-                f"`{take}`",
+                hint=helps("as-owner-or-take", owner=owner, take=take),
                 code="unsafe-home",
             )
     return None

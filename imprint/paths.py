@@ -9,6 +9,7 @@ from pathlib import Path
 
 from imprint import envvars
 from imprint.errors import UsageError
+from imprint.hints import helps
 from imprint.values import Record
 
 
@@ -100,7 +101,7 @@ def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
         if not root.is_absolute():
             raise UsageError(
                 f"{envvars.HOME} is a relative path: {given}",
-                hint=f"set {envvars.HOME} to an absolute path",
+                hint=helps("absolute-home"),
             )
         return Home(root)
     if platform == "win32":
@@ -118,6 +119,6 @@ def _user_folder(environ: Mapping[str, str], relative: str) -> str:
     if not os.path.isabs(home):  # noqa: PTH117
         raise UsageError(
             "no home folder is known for this user",
-            hint=f"set {envvars.HOME} to a folder for Imprint's files",
+            hint=helps("some-home"),
         )
     return str(Path(home) / relative)

@@ -1,10 +1,11 @@
-"""Quotes what goes into a command that a person types, for the shell they most likely type it into. Pure.
+"""Quotes what goes into a command that a person types, for the shell they most likely type it into.
 
 On Windows two shells read commands differently; everything that both read alike is written that way.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -42,3 +43,8 @@ def program(path: str, shell: str = SH) -> str:
 def joined(words: list[str] | tuple[str, ...], shell: str = SH) -> str:
     """Return a whole command."""
     return " ".join([program(words[0], shell), *(quoted(word, shell) for word in words[1:])])
+
+
+def typed(*words: str | os.PathLike[str]) -> str:
+    """Return a whole command for the shell of whoever runs this process."""
+    return joined([os.fspath(word) for word in words], shell_of(os.environ))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from imprint.errors import NotOursError
+from imprint.hints import helps
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | _NOFOLLOW
@@ -64,7 +65,7 @@ def require_within(path: Path, within: Path | Fence) -> Path:
     if place is None:
         raise NotOursError(
             f"`{path}` is not inside `{os.fspath(within)}`, so it was not changed",
-            hint="a link or a damaged record points outside that folder; remove the link, or name another folder",
+            hint=helps("points-outside"),
         )
     return Path(place)
 

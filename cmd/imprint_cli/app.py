@@ -13,10 +13,12 @@ from typing import NamedTuple
 import typer
 
 from imprint.errors import InterruptedByUserError, UsageError
+from imprint.hints import helps
 from imprint.operations.result import Remark, Result
 from imprint.printable import printable_data
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
+from imprint_cli.help import with_our_help
 from imprint_cli.quick import quicken
 
 
@@ -167,6 +169,7 @@ def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, En
     completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
     application = typer.main.get_command(build(commands, words[0] if words and not completing else None))
     quicken(application)
+    with_our_help(application)
     if not arguments and not completing:
         with application.make_context("imprint", ["config"]) as context:
             human.say(context.get_help())
@@ -187,7 +190,7 @@ def _usage_error(error: typer.TyperException, words: tuple[str, ...]) -> UsageEr
 
 
 def _help_hint(words: tuple[str, ...]) -> str:
-    return f"`{' '.join(('imprint', *words))} --help` shows what it takes"
+    return helps("help", command=" ".join(("imprint", *words)))
 
 
 def _print(command: str, answer: Answer, *, as_json: bool) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from imprint import __version__, touch
 from imprint.addresses import addresses_in, hosts_only
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.result import Remark
 from imprint.ownership import require_ours
 from imprint.paths import find_home
@@ -36,10 +37,8 @@ def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
     cause = f"{type(error).__name__}: {said}" if said else type(error).__name__
     message = f"this is a bug in Imprint ({cause})"
     if where is None:
-        return Remark(
-            "bug", message, "no log could be written; run the command again with IMPRINT_HOME set to a writable folder"
-        )
-    return Remark("bug", f"{message}; the log is {where}", "please report it, with that log")
+        return Remark("bug", message, helps("no-log"))
+    return Remark("bug", f"{message}; the log is {where}", helps("report-with-log"))
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from imprint.errors import ImprintError, InterruptedByUserError
+from imprint.hints import helps
 from imprint.operations.result import Remark
 
 OK = 0
@@ -79,7 +80,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
         return Remark.of(InterruptedByUserError("interrupted")), INTERRUPTED
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = error.filename or "standard output"
-        return Remark("no-space", f"no space left: {where}", "free some space there, then run the command again"), 7
+        return Remark("no-space", f"no space left: {where}", helps("free-space")), 7
     if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
         return Remark("output-not-writable", "standard output is closed"), FAILED
     refused = _refused_by_the_system(error)

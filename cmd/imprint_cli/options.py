@@ -40,7 +40,7 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="cpu|gpu|auto",
-        help="For this run only; does not change the configuration.",
+        help="Use this device for this run; the configuration stays as it is.",
         autocompletion=one_of("cpu", "gpu", "auto"),
     ),
 ]
@@ -49,7 +49,7 @@ GpuDevice = Annotated[
     typer.Option(
         "--gpu-device",
         metavar="auto|INDEX|UUID",
-        help="For this run only; does not change the configuration.",
+        help="Use this GPU for this run; the configuration stays as it is.",
         autocompletion=one_of("auto"),
     ),
 ]
@@ -59,15 +59,23 @@ RequireGpu = Annotated[
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for another Imprint; 0 = do not wait."),
+    typer.Option(
+        "--wait", metavar="SECONDS", min=0, help="Wait this long for another Imprint process; 0 does not wait."
+    ),
 ]
 Venv = Annotated[
     Path | None,
-    typer.Option("--venv", metavar="PATH", help="Use the virtual environment at PATH instead of the managed one."),
+    typer.Option(
+        "--venv", metavar="PATH", help="Use the virtual environment at PATH instead of Imprint's own runtime."
+    ),
 ]
 MachineFile = Annotated[
     str | None,
-    typer.Option("--machine", metavar="FILE|-", help="Plan for the machine of this document; no local state is read."),
+    typer.Option(
+        "--machine",
+        metavar="FILE|-",
+        help="Plan for the machine that this document describes; ignore what is installed here.",
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import UsageError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.plan import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
@@ -31,10 +32,10 @@ def provision(
     `document` is the file of another machine's document, `-` for standard input.
     """
     if document is not None and options.get("venv") is not None:
-        raise UsageError("`--for` and `--venv` were both given", hint="give one of them")
+        raise UsageError("`--for` and `--venv` were both given", hint=helps("give-one"))
     machine = read_machine(document, _standard_input) if document is not None else None
     links = Path(find_links) if find_links is not None else None
-    asked = SetupOptions(find_links=links, machine=machine, **options)
+    asked = SetupOptions(find_links=links, machine=machine, document=document, **options)
     context = Context.of_process(flags)
     if as_json:
         return Answer(setup(context, asked, emit_event), render_setup)
@@ -56,7 +57,7 @@ def ask(plan: Plan) -> bool:
     if plan.installed_bytes is not None:
         what += f" ({size(plan.installed_bytes)} on disk)"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"this would install {what}, but there is no terminal to ask on", hint="add `--yes` to agree")
+        raise UsageError(f"this would install {what}, but there is no terminal to ask on", hint=helps("add-yes"))
     human.ask(f"Install {what}? [Y/n]")
     answer = sys.stdin.readline()
     # A line without its end is the end of input, which agrees to nothing.

@@ -46,15 +46,15 @@ def _overview(root: Path) -> str:
     commands = _commands(root)
     width = max(map(len, commands))
     lines = [
-        "Usage: imprint [OPTIONS] COMMAND [ARGS]...",
+        "Usage: imprint COMMAND",
         "",
         _docstring(_app(root), "_root"),
         "",
         "Commands:",
         *(f"  {name:{width}}  {about}" for name, about in commands.items()),
         "",
-        "`imprint COMMAND --help` shows a command's options. Begin with `imprint setup`; the first command that does",
-        "something builds Imprint's own environment (once, about 40 MB).",
+        "`imprint COMMAND --help` shows the options of a command. Begin with `imprint setup`; the first command that",
+        "does something builds Imprint's own environment (once, about 40 MB).",
     ]
     return "\n".join(lines) + "\n"
 

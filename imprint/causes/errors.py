@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 from imprint import access
 from imprint.access import owner_of
 from imprint.causes.catalogue import as_one, catalogue, remedies_for
 from imprint.causes.situation import here
 from imprint.errors import ImprintError
+from imprint.paths import find_home
 from imprint.quoting import quoted
 
 
@@ -26,8 +28,7 @@ def outside_error(error: BaseException) -> ImprintError | None:
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOMEM}:
         return access.error_of(OSError(error.errno, error.strerror))
     if isinstance(error, PermissionError) and error.filename is not None and not isinstance(error.filename, int):
-        folder = blocked_by(os.fsdecode(error.filename))
-        return denied_error(os.fsdecode(error.filename), folder) if folder is not None else None
+        return blocked_error(os.fsdecode(error.filename))
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return error_of("process-limit", "the system does not allow another thread")
     if isinstance(error, ImportError) and (name := (error.name or "").partition(".")[0]) in catalogue().headers:
@@ -37,7 +38,7 @@ def outside_error(error: BaseException) -> ImprintError | None:
 
 
 def blocked_error(path: str) -> ImprintError | None:
-    """Return the error of an interpreter that this user cannot reach or run, None where nothing of that is seen."""
+    """Return the error of a file that this user cannot reach, or run, None where nothing of that is seen."""
     folder = blocked_by(path)
     if folder is not None:
         return denied_error(path, folder)
@@ -47,8 +48,16 @@ def blocked_error(path: str) -> ImprintError | None:
         except OSError:
             return None
         if flags & os.ST_NOEXEC:
-            return error_of("noexec-disk", f"`{path}` lies on a disk that is mounted noexec", "named")
+            return error_of("noexec-disk", f"`{path}` lies on a disk that is mounted noexec", whose(path))
     return None
+
+
+def whose(path: str | os.PathLike[str]) -> str:
+    """Return the trait of what lies at a path: Imprint's own, or somebody's environment."""
+    try:
+        return "managed" if Path(path).is_relative_to(find_home(os.environ).root) else "named"
+    except ImprintError:
+        return "named"
 
 
 def denied_error(path: str, folder: str) -> ImprintError:

@@ -27,6 +27,7 @@ from imprint.causes.errors import outside_error
 from imprint.causes.situation import here
 from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.last_words import signal_name
 from imprint.planning.model import Device
 from imprint.runtime.check_causes import plain
@@ -74,7 +75,7 @@ class Settings:
     max_tokens: int = 256
     batch_tokens: int = 256
     gpu_batch_tokens: int = 16384
-    repair: str = "run `imprint setup --repair`"
+    repair: str = "imprint setup --repair"
     worker: Path = WORKER
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     start_seconds: float = START_SECONDS
@@ -161,7 +162,7 @@ class Worker:
         except OSError as error:
             raise outside_error(error) or ImprintError(
                 f"the runtime's interpreter cannot be started: {settings.python}: {error.strerror}",
-                hint=settings.repair,
+                hint=helps("run", command=settings.repair),
                 code="target-incomplete",
             ) from error
         self._reader = threading.Thread(target=self._read, args=(self._from_worker,), daemon=True)
@@ -232,7 +233,7 @@ class Worker:
                 if time.monotonic() - waited_since > patience:
                     raise ImprintError(
                         f"the embedding worker did not respond for {patience:.0f} seconds and was ended",
-                        hint="run `imprint check` to see whether the runtime works",
+                        hint=helps("check-the-runtime"),
                         code="worker-hung",
                     ) from None
                 continue
@@ -383,21 +384,18 @@ def worker_environment(settings: Settings) -> dict[str, str]:
 
 def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
     """Return the error that a worker's FAILURE amounts to."""
-    hints = {
-        "target-incomplete": repair,
-        "model-unusable": "run `imprint doctor --deep` to see whether its files are intact",
-        "out-of-memory": "lower `model.batch_tokens` or `model.threads`, or free some memory",
-        "bad-vector": "run `imprint check` to see whether the runtime computes correctly",
-    }
+    hints = {"model-unusable": "doctor-deep", "out-of-memory": "lower-batch", "bad-vector": "check-computes"}
     code, message = str(facts.get("code", "worker-failed")), str(facts.get("message"))
     newer = too_new(message, str(facts.get("version") or ""), repair)
     if newer is not None:
         return newer
     outside = outside_cause(message, os.environ)
     if outside is not None:
-        hint = outside.fix(here(os.environ))
+        hint = outside.fix(here(os.environ, traits=["named" if "--venv" in repair else "managed"]))
         return ImprintError(f"embedding failed: {outside.seen}", hint=hint, code=outside.code)
-    return ImprintError(f"embedding failed: {plain(str(facts.get('message')))}", hint=hints.get(code), code=code)
+    hint = helps("run", command=repair) if code == "target-incomplete" else None
+    hint = helps(hints[code]) if code in hints else hint
+    return ImprintError(f"embedding failed: {plain(str(facts.get('message')))}", hint=hint, code=code)
 
 
 _TOO_NEW = (
@@ -416,7 +414,7 @@ def too_new(message: str, version: str, repair: str) -> ImprintError | None:
         return None
     what = "IR version" if found["what"] == "IR" else "opset"
     runtime = f"ONNX Runtime {version}".rstrip()
-    other = repair if "--venv" in repair else "use another model: `imprint model list` shows the models that run here"
+    other = helps("run", command=repair) if "--venv" in repair else helps("another-model")
     told = f"the model has ONNX {what} {found['has']}, but {runtime} reads only up to {found['most']}"
     return ImprintError(told, hint=other, code="model-too-new")
 
@@ -428,19 +426,19 @@ def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
     if returncode == -getattr(signal, "SIGKILL", 9):
         return ImprintError(
             "the embedding worker was killed (SIGKILL), most likely because memory ran out",
-            hint="free some memory, or lower `model.threads` and `model.batch_tokens`",
+            hint=helps("lower-batch"),
             code="worker-killed",
         )
     if returncode < 0 or returncode in {0xC0000005, 0xC00000FD, 0xC0000409}:
         name = signal_name(-returncode) if returncode < 0 else f"exit status {returncode:#x}"
         return ImprintError(
             f"the embedding worker crashed ({name}){last}",
-            hint="run `imprint check` to see whether the runtime works",
+            hint=helps("check-the-runtime"),
             code="worker-crashed",
         )
     return ImprintError(
         f"the embedding worker ended early (exit status {returncode}){last}",
-        hint=repair,
+        hint=helps("run", command=repair),
         code="worker-failed",
     )
 

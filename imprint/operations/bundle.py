@@ -11,6 +11,8 @@ from typing import Any
 from imprint import ownership, resources
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
+from imprint.hints import helps
+from imprint.operations.asked import unused_gpu_device
 from imprint.operations.context import Context
 from imprint.operations.plan import LONGEST, parse_python_option, read_machine
 from imprint.operations.planning_inputs import gather_what_if, load_builds
@@ -93,9 +95,9 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
         "bytes": size,
         "next": "imprint setup --offline --find-links DIR",
     }
-    warnings: tuple[Remark, ...] = ()
+    warnings = unused_gpu_device(context)
     if named and asks_for_gpu(inputs.request) and len(builds) < 2:
-        warnings = (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
+        warnings += (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
     return Result(data, warnings=warnings)
 
 
@@ -111,7 +113,7 @@ def parse_series(python: Python) -> str:
     """Return a Python as the installer takes it, `3.12`; a free-threaded one with its `t`."""
     found = re.match(r"(\d+\.\d+)", python.version or "")
     if found is None:
-        raise UsageError("the Python version of that machine is not known", hint="name it with `--python VERSION`")
+        raise UsageError("the Python version of that machine is not known", hint=helps("name-the-python"))
     free = (python.abi or "").endswith("t") or (python.version or "").endswith("t")
     return found[1] + ("t" if free else "")
 
@@ -126,7 +128,7 @@ def _machine_of(options: BundleOptions) -> tuple[Machine, bool]:
     else:
         raise UsageError(
             f"`{options.target}` is neither a file nor a platform",
-            hint="write a platform like linux-x86_64, linux-aarch64, windows-x86_64, macos-aarch64",
+            hint=helps("name-a-platform"),
         )
     if options.python is not None:
         machine = replace(machine, python=parse_python_option(options.python))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from imprint.causes.situation import here
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
@@ -52,10 +53,10 @@ def check(
     (target, inputs), findings = read_as_writer(context, read, "imprint check", wait_seconds=wait_seconds)
     if target is None or (venv is not None and target.version is None):
         if target is not None and (damage := damage_in(context, target)):
-            hint = f"run `{command_for(target)}`"
+            hint = helps("run", command=command_for(target))
             raise ImprintError(f"the runtime in `{venv}` is damaged: {damage[0]}", hint=hint, code="target-damaged")
         where = "yet" if venv is None else f"in `{venv}`"
-        hint = f"run `{command_for(target)}`"
+        hint = helps("run", command=command_for(target))
         raise findings.explain(ImprintError(f"nothing is installed {where}", hint=hint, code="not-installed"))
     require_start(target)
     device = inputs.plan.device if inputs.plan.build == target.build else None
@@ -126,7 +127,7 @@ def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResu
     problem = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen).problem
     if problem is None:
         return None
-    return Remark(problem.code, problem.text, f"run `{problem.fix}`" if problem.fix is not None else None)
+    return Remark(problem.code, problem.text, helps("run", command=problem.fix) if problem.fix is not None else None)
 
 
 def _repair(target: Target) -> str:
@@ -165,11 +166,11 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remar
         return [], [Remark("model-failed", f"{placed.model} does not run on {where}: {placed.error}")]
     if not placed.runs:
         message = f"you asked for a GPU, but {placed.model} runs on the CPU: {where} was not used"
-        return [], [Remark("gpu-not-used", message, "the check above says why")]
+        return [], [Remark("gpu-not-used", message, helps("check-above"))]
     if placed.misplaced:
         share = placed.to_json()["providers"].get("CPUExecutionProvider", {}).get("share_of_time") or 0
         message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
-        return [Remark("placement-on-cpu", message, "`imprint check --placement --json` has each operation")], []
+        return [Remark("placement-on-cpu", message, helps("placement-json"))], []
     if not result.ok and result.device is not None:
         message = f"{placed.model} runs on {where} anyway: it does not need what failed"
         return [Remark("model-runs", message)], []
@@ -212,15 +213,15 @@ def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | No
         return Remark(
             "check-inconclusive",
             f"the check on {name} proved nothing: {result.detail}",
-            f"run `{command_of('setup', venv)}` again when nothing else is using that device",
+            helps("when-device-is-free", command=command_of("setup", venv)),
         )
     setup = command_of("setup", venv)
-    hint: str | None = retry or f"fix the cause, then run `{setup} --retry-gpu`"
+    hint: str | None = retry or helps("retry-gpu", setup=setup)
     if result.device is None:
         outside = outside_cause(result.detail or "", os.environ)
         # What lies outside the runtime is not mended by installing it again.
         situation = here(os.environ, traits=["named" if venv is not None else "managed"])
-        hint = outside.fix(situation) if outside is not None else f"run `{setup} --repair`"
+        hint = outside.fix(situation) if outside is not None else helps("repair", setup=setup)
     return Remark("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
 
 

@@ -6,6 +6,8 @@ import os
 from typing import Any
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
+from imprint.operations.asked import unused_gpu_device
 from imprint.operations.context import Context
 from imprint.operations.result import Remark, Result
 from imprint.state import config
@@ -41,7 +43,7 @@ def _about(loaded: Config) -> tuple[Remark, ...]:
         Remark(
             "secret-exposed",
             f"config.toml holds {name}, which others may be able to read",
-            f"move it to a file of its own: `imprint config get {name} | imprint config set {name} -`",
+            helps("move-secret", key=name),
         )
         for name in loaded.exposed
     ]
@@ -116,7 +118,7 @@ def _changed(context: Context, name: str, written: Value | None) -> Result:
     warnings: list[Remark] = []
     if setting.origin == "env":
         message = f"{setting.source} is set and overrides what the configuration file says about {name}"
-        warnings.append(Remark("shadowed", message, f"unset {setting.source} to let the file decide"))
+        warnings.append(Remark("shadowed", message, helps("unset-variable", variable=setting.source)))
     key = document(context, setting, secrets=False)
     apply: str | None = None
     if name in PLANNED:
@@ -124,7 +126,10 @@ def _changed(context: Context, name: str, written: Value | None) -> Result:
 
         offered = choices_of(context, name)
         key["choices"], apply = offered.choices, offered.apply
-        warnings += offered.remarks
+        warnings += [
+            *offered.remarks,
+            *(unused_gpu_device(context, written=True) if name == "model.gpu_device" else ()),
+        ]
     elif name in {"model.name", "model.file"}:
         apply = "`imprint setup`"
     return Result({"keys": [key], "written": shown, "apply": apply}, tuple(warnings))

@@ -21,6 +21,7 @@ from imprint.doctor.checks import CHECKS, Check
 from imprint.doctor.findings import Finding, counts
 from imprint.doctor.judging import what_embeddings_run_on
 from imprint.errors import UsageError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.doctor_facts import gather
 from imprint.operations.result import Remark, Result
@@ -55,7 +56,7 @@ def explain_code(context: Context, code: str) -> Result:
     if code not in causes:
         near = difflib.get_close_matches(code, causes, n=3, cutoff=0.6)
         these = " or ".join(f"`{name}`" for name in near)
-        hint = f"did you mean {these}?" if near else "docs/troubleshooting.md and docs/reason-codes.md list the codes"
+        hint = helps("did-you-mean-these", these=these) if near else helps("list-of-codes")
         raise UsageError(f"unknown code: {code}", hint=hint)
     remedies = general_remedies(causes[code], here(context.environ))
     told = [{"kind": remedy.kind, "do": remedy.do} for remedy in dict.fromkeys(remedies)]
@@ -106,7 +107,7 @@ def _chosen(ids: Iterable[str]) -> list[Check]:
 
 def _nearest(word: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
-    return f"did you mean `{near[0]}`?" if near else f"the checks are {', '.join(known)}"
+    return helps("did-you-mean", near=near[0]) if near else helps("the-checks")
 
 
 def _verdict(findings: list[Finding], *, strict: bool) -> tuple[Remark, ...]:

@@ -24,6 +24,7 @@ from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, OwnImport, Proo
 from imprint.doctor.gathering import Gathering
 from imprint.doctor.libraries import cuda_major, wanted_libraries
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations import planning_inputs
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs
@@ -347,9 +348,7 @@ def _model(context: Context, name: str, *, deep: bool) -> str:
     model_files(context.home, name)
     wrong = flaws(context.home, load_catalogue().model(name), deep=True) if deep else []
     if wrong:
-        raise ImprintError(
-            f"the model {name} is damaged: {wrong[0]}", hint="`imprint setup --repair`", code="model-damaged"
-        )
+        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint=helps("repair-here"), code="model-damaged")
     return name
 
 

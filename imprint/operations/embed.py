@@ -16,6 +16,8 @@ from imprint.embedding.client import WORKER, Done, Hello, Progress, Rows, Settin
 from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
+from imprint.hints import helps
+from imprint.operations.asked import unused_gpu_device
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
@@ -25,6 +27,7 @@ from imprint.operations.verdict import DAMAGED, LACKING, judge
 from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
+from imprint.quoting import typed
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.proof import Proof
@@ -92,12 +95,14 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     findings = Findings()
     place = _place(context, options, findings)
     worker_settings = replace(_settings(context, options, settings, model, place), worker=worker_package)
-    warnings = remarks_of(findings)
+    warnings = [*remarks_of(findings), *unused_gpu_device(context)]
+    if (mistaken := text_that_is_a_file(options)) is not None:
+        warnings.append(mistaken)
     started = time.monotonic()
     output = Output(options.output, stdout, options.format, model.dims)
     try:
         with (
-            interruptible("embed", hint="no output file was changed; run the same command again"),
+            interruptible("embed", hint="no-output-changed"),
             _opened(options, stdin, stdout) as (texts, total),
             output,
             _blaming_the_target(context, place),
@@ -129,6 +134,15 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     return Result(_data(options, model, place, hello, done, seconds), tuple(warnings))
 
 
+def text_that_is_a_file(options: EmbedOptions) -> Remark | None:
+    """Return the warning that all texts are names of files, as of one who meant what is in them; None elsewhere."""
+    if not options.texts or not all(os.path.isfile(text) for text in options.texts):  # noqa: PTH113 - never raises
+        return None
+    first = options.texts[0]
+    hint = helps("lines-of-the-file", command=typed("imprint", "embed", "--input", first))
+    return Remark("text-is-a-file", f"`{first}` is a file, but it was embedded as text", hint)
+
+
 _OF_THE_TARGET = frozenset({"target-incomplete", "model-unusable", "worker-crashed", "worker-failed"})
 """Codes of a worker that may have met what the verdict about its target names better."""
 
@@ -145,29 +159,27 @@ def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
         if problem is None or problem.code not in {DAMAGED, LACKING}:
             raise
         message = f"embeddings do not run here: {problem.text} ({error.message})"
-        hint = error.hint if problem.fix is None else f"run `{problem.fix}`"
+        hint = error.hint if problem.fix is None else helps("run", command=problem.fix)
         raise ImprintError(message, hint=hint, code=problem.code) from error
 
 
 def _check(options: EmbedOptions) -> None:
     if options.format not in FORMATS:
-        raise InvalidValueError(f"unknown format: {options.format}", hint=f"valid: {', '.join(FORMATS)}")
+        raise InvalidValueError(f"unknown format: {options.format}", hint=helps("valid", values=", ".join(FORMATS)))
     if options.input_format not in INPUT_FORMATS:
         raise InvalidValueError(
-            f"unknown input format: {options.input_format}", hint=f"valid: {', '.join(INPUT_FORMATS)}"
+            f"unknown input format: {options.input_format}", hint=helps("valid", values=", ".join(INPUT_FORMATS))
         )
     if options.texts and options.input is not None:
-        raise UsageError("texts and `--input` were both given", hint="give one of them")
+        raise UsageError("texts and `--input` were both given", hint=helps("give-one"))
     if not options.texts and options.input is None:
-        raise UsageError("nothing to embed", hint="give texts, or `--input FILE` (`-` for standard input)")
+        raise UsageError("nothing to embed", hint=helps("give-texts"))
 
 
 def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Place:
     target = target_of(context, options.venv, findings)
     if target is None:
-        raise findings.explain(
-            ImprintError("no runtime is set up here", hint="run `imprint setup`", code="not-installed")
-        )
+        raise findings.explain(ImprintError("no runtime is set up here", hint=helps("setup"), code="not-installed"))
     require_start(target)
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan
@@ -186,7 +198,7 @@ def _no_gpu(place: _Place) -> ImprintError:
         return ImprintError(
             f"a GPU is required, but none is proved here: {plan.reason}", hint=setup, code="gpu-not-proved"
         )
-    hint = "add `--device gpu`, or set model.device" if plan.code == "device-cpu" else plan.hint
+    hint = helps("ask-for-a-gpu") if plan.code == "device-cpu" else plan.hint
     return ImprintError(f"a GPU is required, but none is planned: {plan.reason}", hint=hint, code=plan.code)
 
 
@@ -208,7 +220,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         max_tokens=max_tokens,
         batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["cpu"]),
         gpu_batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["gpu"]),
-        repair="run `imprint setup --repair`" if options.venv is None else f"run `{command_for(place.target)}`",
+        repair=f"{command_for(None)} --repair" if options.venv is None else command_for(place.target),
         environ=context.environ,
     )
 
@@ -250,7 +262,7 @@ def _require_apart(name: str, stream: IO[bytes], output: Path | None, stdout: IO
         return
     if stat.S_ISREG(source.st_mode) and os.path.samestat(source, target):
         where = "standard output" if output is None else f"`{output}`"
-        raise UsageError(f"{where} is the same file as the input, {name}", hint="write the vectors to another file")
+        raise UsageError(f"{where} is the same file as the input, {name}", hint=helps("vectors-elsewhere"))
 
 
 def _announce(  # noqa: PLR0913, PLR0917 - one call site
@@ -258,7 +270,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
 ) -> list[Remark]:
     """Say on what it truly runs; return the callout where that is not what was asked for."""
     line = _line(context, options, place, hello)
-    why = f"run `{command_for(place.target, 'check')}` to see why"
+    why = helps("check-says-why", command=command_for(place.target, "check"))
     missed: Remark | None = None
     if place.on_gpu and not hello.on_gpu:
         line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), because the GPU could not be used"
@@ -268,7 +280,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
         planned = place.plan.device is not None
         code = "gpu-not-proved" if planned else place.plan.code
-        hint = f"run `{command_for(place.target)}`" if planned else place.plan.hint
+        hint = helps("run", command=command_for(place.target)) if planned else place.plan.hint
         missed = Remark(code, f"you asked for a GPU, but {line}", hint)
     # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
     on_event(Event("info" if missed is None else "warning", "embed", line if missed is None else missed.message))

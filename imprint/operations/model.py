@@ -7,6 +7,7 @@ from typing import Any
 from imprint.embedding import models
 from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.result import Remark, Result
 from imprint.runtime.interrupts import interruptible
@@ -53,7 +54,7 @@ def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEF
         warnings.append(Remark("files-left", f"`{place}` stays: it contains files of others, {listed}"))
     if chosen:
         message = f"{name} is the configured model; nothing can be embedded without it"
-        warnings.append(Remark("model-configured", message, "run `imprint setup` to install it again"))
+        warnings.append(Remark("model-configured", message, helps("setup-again")))
     data = {"name": name, "removed": list(removed.files), "freed_bytes": removed.size, "configured": chosen}
     return Result(data, tuple(warnings))
 

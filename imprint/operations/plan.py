@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from imprint.errors import UsageError
+from imprint.hints import helps
+from imprint.operations.asked import unused_gpu_device
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, advised, gather, gather_what_if, load_builds, parse_document
 from imprint.operations.result import Remark, Result
@@ -61,7 +63,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     errors: tuple[Remark, ...] = ()
     pending: bool | None = None
     if options.machine is not None and options.venv is not None:
-        raise UsageError("`--machine` and `--venv` were both given", hint="give one of them")
+        raise UsageError("`--machine` and `--venv` were both given", hint=helps("give-one"))
     if options.machine is not None:
         inputs = _elsewhere(context, options)
     else:
@@ -70,6 +72,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
         if options.check and options.installed is None:
             pending, found = _judged(context, target, inputs, prove)
             warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
+    warnings = (*warnings, *unused_gpu_device(context))
     data = plan_to_json(inputs.plan)
     data["pending"] = data["pending"] if pending is None else pending
     refused = _refused(inputs)
@@ -125,7 +128,7 @@ def _judged(
     problem = verdict.problem
     if problem is None or problem.code == "not-installed":
         return verdict.pending, ()
-    fix = None if problem.fix is None else f"run `{problem.fix}`"
+    fix = None if problem.fix is None else helps("run", command=problem.fix)
     return verdict.pending, (Remark(problem.code, problem.text, fix),)
 
 
@@ -161,13 +164,13 @@ def _replaced(context: Context, inputs: Inputs, options: PlanOptions) -> Inputs:
 def read_machine(name: str, stdin: Callable[[], bytes]) -> Machine:
     """Return the machine of a document, bare or in an envelope; `-` reads `stdin`. Raises UsageError with the file."""
     if name == "-":
-        return _read("standard input", stdin(), machine_from_json)
-    return _read(name, _content(name), machine_from_json)
+        return _read("standard input", stdin(), machine_from_json, "machine-document")
+    return _read(name, _content(name), machine_from_json, "machine-document")
 
 
 def read_verdicts(name: str) -> tuple[tuple[Verdict, frozenset[str]], ...]:
     """Return the verdicts of a document, each with the fingerprint fields it names. Raises UsageError with the file."""
-    return _read(name, _content(name), partial_verdicts_from_json)
+    return _read(name, _content(name), partial_verdicts_from_json, "verdicts-document")
 
 
 def _content(name: str) -> bytes:
@@ -176,29 +179,28 @@ def _content(name: str) -> bytes:
             return file.read(LONGEST + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{name} cannot be read: {why}", hint="name a file that exists, or `-`") from None
+        raise UsageError(f"{name} cannot be read: {why}", hint=helps("name-a-file")) from None
 
 
-def _read(source: str, raw: bytes, parse: Callable[[object], T]) -> T:
-    hint = "docs/json.md shows the document; `imprint machine` writes one"
+def _read(source: str, raw: bytes, parse: Callable[[object], T], hint: str) -> T:
     if len(raw) > LONGEST:
-        raise UsageError(f"{source} is too large to be a machine document", hint=hint)
+        raise UsageError(f"{source} is too large to be such a document", hint=helps(hint))
     try:
-        obj = parse_document(raw.decode("utf-8-sig"), source)
+        obj = parse_document(raw.decode("utf-8-sig"), source, hint)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{source} is not UTF-8 (line {line})", hint=hint) from None
+        raise UsageError(f"{source} is not UTF-8 (line {line})", hint=helps(hint)) from None
     try:
         return parse(obj)
     except UsageError as error:
-        raise UsageError(f"{source}: {error.message}", hint=error.hint or hint) from None
+        raise UsageError(f"{source}: {error.message}", hint=error.hint or helps(hint)) from None
 
 
 def parse_python_option(text: str) -> Python:
     """Return the interpreter that `3.12`, `3.12.4` or `3.13t` stands for. Raises UsageError for anything else."""
     match = _PYTHON.fullmatch(text)
     if match is None:
-        raise UsageError(f"`{text}` is not a Python version", hint="write it like 3.12, 3.12.4 or 3.13t")
+        raise UsageError(f"`{text}` is not a Python version", hint=helps("python-version"))
     major, minor, rest, free = match.groups()
     return Python(f"{major}.{minor}{rest or ''}", f"cp{major}{minor}{free}")
 
@@ -209,7 +211,7 @@ def parse_installed(text: str) -> Installed:
     builds = load_builds(digests=False)
     if builds.find(name.strip()) is None:
         known = ", ".join(build.name for build in builds.builds)
-        raise UsageError(f"`{name}` is not a build", hint=f"the builds are {known}")
+        raise UsageError(f"`{name}` is not a build", hint=helps("the-builds", builds=known))
     if separator and not version.strip():
-        raise UsageError(f"`{text}` names no version", hint="write it like cuda12==1.26.0, or without ==")
+        raise UsageError(f"`{text}` names no version", hint=helps("build-version"))
     return Installed(name.strip(), version.strip() or None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from imprint import resources
 from imprint.errors import StateError, StateNewerError, UsageError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.paths import is_absent
 from imprint.planning.builds import BuildTable, parse_builds
@@ -174,15 +175,18 @@ def load_builds(*, digests: bool = True) -> BuildTable:
     return parse_builds(table, found, CHECK_ID)
 
 
-def parse_document(text: str, source: str) -> object:
-    """Return the JSON value of a document somebody gave us. Raises UsageError that names the source and the line."""
+def parse_document(text: str, source: str, hint: str) -> object:
+    """Return the JSON value of a document somebody gave us.
+
+    Raises UsageError that names the source and the line, with the hint of the name `hint`.
+    """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         problem = f"{source} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise UsageError(problem, hint="`imprint machine --json` writes a valid document") from None
+        raise UsageError(problem, hint=helps(hint)) from None
     except RecursionError:
-        raise UsageError(f"{source} is nested too deeply to be a machine document") from None
+        raise UsageError(f"{source} is nested too deeply", hint=helps(hint)) from None
 
 
 def survey_here(context: Context, *, hardware: bool, python: Path | None = None, processor: bool = True) -> Machine:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from imprint.errors import ImprintError, UsageError
+from imprint.hints import helps
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
 from imprint.operations.downloads import download_of, sizes_of
@@ -126,7 +127,7 @@ class Provisioning:
         message = (
             f"the configuration says model.device = {configured}, so `imprint setup` there would switch back to that"
         )
-        return (Remark("device-not-configured", message, f"run `imprint config set model.device {asked}`"),)
+        return (Remark("device-not-configured", message, helps("set-device", device=asked)),)
 
     def _provision(self, before: Target | None) -> _Provisioned:
         inputs = self._gather(before, ignore_failed=self.options.retry_gpu)
@@ -136,7 +137,7 @@ class Provisioning:
         failed: CheckResult | None = None
         while True:
             plan = inputs.plan
-            refused = refusal_of(inputs, self.options)
+            refused = refusal_of(self.context, inputs, self.options)
             if refused is not None:
                 return _Provisioned(plan, before, inputs.proved, refused=refused)
             ended = self._follow(inputs, before, retry=retry)
@@ -168,7 +169,8 @@ class Provisioning:
         plan = inputs.plan
         elsewhere = self.options.machine is not None
         recipe = recipe_for(plan, self.seams.lock_path, build_bytes=sizes_of(inputs)[1])
-        whole = None if self.options.repair else self._whole(recipe, before)
+        faults = generations.faults_of(before, recipe) if before is not None else ()
+        whole = None if self.options.repair else self._whole(recipe, before, faults)
         if whole is not None and (elsewhere or self._is_proved(whole, inputs, retry=retry)):
             return _Provisioned(plan, self._current(whole, before), inputs.proved)
         self.story.begin(inputs)
@@ -183,7 +185,7 @@ class Provisioning:
             if plan.device is not None:
                 return _Provisioned(plan, before, False, check)
             self.on_event(Event("warning", "check", f"replacing what is installed: {failure_of(check).message}"))
-        confirm_download(self.options, inputs, download_of(self.context, inputs))
+        self._agree(inputs, faults)
         self._provide_model()
         names = pins_of(recipe.locks)
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
@@ -226,17 +228,20 @@ class Provisioning:
             provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
         self.has_model = True
 
+    def _agree(self, inputs: Inputs, faults: Sequence[str]) -> None:
+        """Ask before a large download, and only then say that the current runtime goes."""
+        confirm_download(self.options, inputs, download_of(self.context, inputs))
+        if faults:
+            self.on_event(Event("info", "plan", f"replacing the current runtime: {faults[0]}"))
+
     def _is_proved(self, whole: Target, inputs: Inputs, *, retry: bool) -> bool:
         """Whether a whole generation needs no check: it passed one here, on the planned device, that still holds."""
         return holds(self.context, whole) and (inputs.plan.device is None or (inputs.proved and not retry))
 
-    def _whole(self, recipe: Recipe, before: Target | None) -> Target | None:
+    def _whole(self, recipe: Recipe, before: Target | None, faults: Sequence[str]) -> Target | None:
         """Return a generation that needs nothing: the current one, or a finished one that nothing points to."""
-        if before is not None:
-            faults = generations.faults_of(before, recipe)
-            if not faults:
-                return before
-            self.on_event(Event("info", "plan", f"replacing the current runtime: {faults[0]}"))
+        if before is not None and not faults:
+            return before
         return generations.find_whole(self.context.home, recipe)
 
     def _current(self, whole: Target, before: Target | None) -> Target:
@@ -294,7 +299,7 @@ def machine_here(machine: Machine, context: Context) -> Machine:
         if theirs is not None and theirs != ours:
             raise UsageError(
                 f"that machine has {theirs} and this one has {ours}, so it could not run this runtime",
-                hint="run `imprint setup` on that machine; `imprint bundle --for FILE DIR` collects what it needs",
+                hint=helps("setup-there"),
             )
     libcs = [found.platform.libc.name for found in (machine, own) if found.platform.libc is not None]
     if len(set(filter(None, libcs))) > 1:
@@ -317,7 +322,7 @@ def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
     if not pruned.waiting:
         return ()
     message = f"another uv process is using the cache, so {len(pruned.waiting)} packages in it could not be removed"
-    return (Remark("cache-busy", message, "the next `imprint setup` or `imprint prune` removes them"),)
+    return (Remark("cache-busy", message, helps("next-run-removes")),)
 
 
 def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
@@ -333,7 +338,7 @@ def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
 
 def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
-    hint = "nothing was changed; run `imprint doctor` to find the cause"
+    hint = helps("doctor-nothing-changed")
     return ImprintError(f"the new runtime was not used, because {found.message}", hint=hint, code=found.code)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from imprint.embedding import models
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds, survey_here
 from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned
@@ -75,7 +76,7 @@ def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings,
     if prepared.replacement.install or prepared.interrupted:
         raise ImprintError(
             f"`{target.prefix}` does not contain an intact {target.build}, so nothing was removed",
-            hint=f"run `{command_for(target)}`",
+            hint=helps("run", command=command_for(target)),
             code="target-damaged",
         )
     return inplace.apply(prepared, uv, on_event)
@@ -96,7 +97,7 @@ def _as_it_is(context: Context, target: Target) -> Plan:
     if build is None or not isinstance(wheel, Wheel) or wheel.version != target.version:
         raise ImprintError(
             f"`{target.prefix}` contains no build of ONNX Runtime that Imprint knows, so nothing was removed",
-            hint=f"run `{command_for(target)}`",
+            hint=helps("run", command=command_for(target)),
             code="not-installed",
         )
     return Plan(build.name, wheel.lock, wheel.version, None, "as-installed", "it is what is installed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs
 from imprint.operations.targets import command_of
@@ -33,13 +34,12 @@ def release_unless_wanted(context: Context, inputs: Inputs) -> None:
 
 def retry_hint(context: Context, inputs: Inputs, build: str | None, venv: Path | None) -> str:
     """Return how to try the GPU build again and what that downloads."""
-    cost = "which downloads the packages again"
-    size = _download(inputs, build)
+    setup, size = command_of("setup", venv), _download(inputs, build)
     if deferred.read_only(context.home).kept:
-        cost = "which downloads nothing: the packages are kept until `imprint prune`"
-    elif size is not None:
-        cost = f"which downloads {space.in_units(size)} again"
-    return f"fix the cause, then run `{command_of('setup', venv)} --retry-gpu`, {cost}"
+        return helps("retry-gpu-kept", setup=setup)
+    if size is None:
+        return helps("retry-gpu-again", setup=setup)
+    return helps("retry-gpu-download", setup=setup, size=space.in_units(size))
 
 
 def failed_build(inputs: Inputs) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
@@ -24,10 +25,6 @@ from imprint.runtime.target import (
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
-_NOTHING_KEPT = (
-    "a generation is kept when it takes little space beyond the current one; `imprint setup` brings any other back"
-)
-
 
 def rollback(
     context: Context, *, prove: generations.Check = run_check, wait_seconds: float = mutex.DEFAULT_WAIT
@@ -45,7 +42,7 @@ def rollback(
             raise found.refused
         if damage := generations.damage_of(found):
             raise ImprintError(
-                f"the previous runtime is damaged: {damage[0]}", hint="run `imprint setup`", code="target-damaged"
+                f"the previous runtime is damaged: {damage[0]}", hint=helps("setup"), code="target-damaged"
             )
         inputs = gather(context, found, findings=findings)
         device = inputs.plan.device if inputs.plan.build == found.build else None
@@ -77,7 +74,7 @@ def _previous(context: Context, findings: Findings) -> Target:
     if pointer is not None and pointer.previous is not None:
         found = _target(context, pointer.previous, findings)
     if found is None:
-        raise ImprintError("no previous runtime was kept", hint=_NOTHING_KEPT, code="nothing-kept")
+        raise ImprintError("no previous runtime was kept", hint=helps("nothing-kept"), code="nothing-kept")
     return found
 
 

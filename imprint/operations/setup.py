@@ -18,6 +18,7 @@ from imprint.operations.setup_options import (
     agreed_to,
     asking_later,
     changes_between,
+    command_again,
     not_honoured,
     refusal_of,
     sources_of,
@@ -34,6 +35,7 @@ from imprint.runtime.target import current_target
 from imprint.runtime.uv import Sources
 from imprint.state import mutex
 from imprint.state.findings import Findings
+from imprint.values import replace as replace_value
 
 __all__ = ["CONFIRM_ABOVE", "Seams", "SetupOptions", "setup"]
 
@@ -101,9 +103,11 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     target = current_target(context.home, findings)
     machine = seams.machine if options.machine is None else machine_here(options.machine, context)
     inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)
-    refused = refusal_of(inputs, options)
+    refused = refusal_of(context, inputs, options)
     changes: list[dict[str, Any]] = []
     expected: Download | None = None
+    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
+    verdict = replace_value(verdict, setup=command_again(context, options))
     if refused is None:
         recipe = recipe_for(inputs.plan, seams.lock_path)
         if target is None or generations.faults_of(target, recipe) or options.repair:
@@ -115,7 +119,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
         {
             "plan": plan_to_json(inputs.plan),
             "check": None,
-            "status": judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check).to_json(),
+            "status": verdict.to_json(),
             "changes": changes,
             "freed_bytes": 0,
             "deferred": [],

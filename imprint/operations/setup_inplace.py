@@ -9,6 +9,7 @@ from typing import Any
 
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.check import failure_of, name_of, record
 from imprint.operations.context import Context
 from imprint.operations.downloads import Download, download_into
@@ -20,6 +21,7 @@ from imprint.operations.setup_options import (
     Seams,
     SetupOptions,
     Story,
+    command_again,
     confirm_download,
     not_honoured,
     provide_model,
@@ -41,6 +43,7 @@ from imprint.runtime.recipe import BASE_LOCK, pins_of
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state.findings import Findings
+from imprint.values import replace as replace_value
 
 
 def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Result:
@@ -49,10 +52,12 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
     prefix = _prefix(options)
     target = target_of(context, prefix, findings)
     inputs = gather(context, target, findings=findings, machine=seams.machine, ignore_failed=options.retry_gpu)
-    refused = refusal_of(inputs, options)
+    refused = refusal_of(context, inputs, options)
     details: dict[str, Any] = {}
     changes: list[dict[str, Any]] = []
     expected: Download | None = None
+    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
+    verdict = replace_value(verdict, setup=command_again(context, options))
     if refused is None:
         prepared = _prepare(context, options, seams, inputs.plan, findings)
         expected = _download(context, seams, inputs, prepared)
@@ -62,7 +67,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
         {
             "plan": plan_to_json(inputs.plan),
             "check": None,
-            "status": judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check).to_json(),
+            "status": verdict.to_json(),
             "changes": changes,
             "freed_bytes": 0,
             "deferred": [],
@@ -101,7 +106,7 @@ class _InplaceRun:
         target = target_of(self.context, prefix, self.findings)
         inputs = self._gather(target, ignore_failed=self.options.retry_gpu)
         release_unless_wanted(self.context, inputs)
-        refused = refusal_of(inputs, self.options)
+        refused = refusal_of(self.context, inputs, self.options)
         check: CheckResult | None = None
         pruned = Pruned()
         if refused is None:
@@ -179,11 +184,11 @@ class _InplaceRun:
         prepared = _prepare(self.context, self.options, self.seams, inputs.plan, self.findings)
         if not prepared.pending:
             return False
-        if prepared.interrupted:
-            self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
         Story(self.on_event).begin(inputs)
         if prepared.replacement.install:
             confirm_download(self.options, inputs, _download(self.context, self.seams, inputs, prepared))
+        if prepared.interrupted:
+            self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
         for remark in _vendors([{"name": one.name, "to": one.after} for one in prepared.replacement.changes]):
             self.on_event(Event("info", "plan", remark.message))
         if not prepared.interrupted:
@@ -267,7 +272,7 @@ def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:
         Remark(
             "requirement-left-out",
             f"{holder} requires {name}, which Imprint does not use and did not install; `pip check` will report it",
-            f"install {name} there yourself if you need it",
+            helps("install-yourself", name=name),
         )
         for holder, name in sorted(needs)
     )
@@ -284,7 +289,7 @@ def remarks_of_skipped(outcome: InplaceOutcome) -> tuple[Remark, ...]:
             f"the RECORD of {name} names what is not its own, which was left as it is: "
             + ", ".join(f"`{row.path[:120]}` ({row.why})" for row in rows[:3])
             + (f", and {len(rows) - 3} more" if len(rows) > 3 else ""),
-            f"look at these files, and delete those that you know to be {name}'s",
+            helps("look-at-rows", name=name),
         )
         for name, rows in by_name.items()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 from imprint import resources
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
+from imprint.hints import helps
+from imprint.operations.asked import unused_gpu_device
 from imprint.operations.context import Context
 from imprint.operations.downloads import Download
 from imprint.operations.planning_inputs import Inputs, request_of
 from imprint.operations.result import Remark
 from imprint.planning import facts
 from imprint.planning.model import Machine, Plan
+from imprint.quoting import typed
 from imprint.runtime import generations
 from imprint.runtime.check import run_check
 from imprint.runtime.checkpoint import reached
@@ -33,8 +37,8 @@ class SetupOptions:
     """How to set up. The device and the model are configuration, and come with the context's flags.
 
     `venv` is somebody's own environment, changed in place; None is the managed target. `machine` is the document of
-    another machine to provision for. `confirm` is asked before a download of more than `CONFIRM_ABOVE` bytes; None
-    asks nobody. `wait_seconds` is for the mutex, 0 fails at once.
+    another machine to provision for, which was read from `document`. `confirm` is asked before a download of more than
+    `CONFIRM_ABOVE` bytes; None asks nobody. `wait_seconds` is for the mutex, 0 fails at once.
     """
 
     require_gpu: bool = False
@@ -48,6 +52,7 @@ class SetupOptions:
     machine: Machine | None = None
     wait_seconds: float = mutex.DEFAULT_WAIT
     command: str = "imprint setup"
+    document: str | None = None
     confirm: Callable[[Plan], bool] | None = field(default=None, compare=False)
 
 
@@ -65,6 +70,19 @@ REAL = Seams()
 """The world as it is."""
 
 
+def command_again(context: Context, options: SetupOptions, **flags: str) -> str:
+    """Return the command that sets up with these options, as a person types it; `flags` add or replace the device."""
+    given = {"device": context.flags.get("model.device"), "gpu-device": context.flags.get("model.gpu_device")} | flags
+    values = {"venv": options.venv, "for": options.document, **given}
+    switches = {name: getattr(options, name) for name in ("require_gpu", "retry_gpu", "repair", "offline")}
+    words = [word for name, value in values.items() if value is not None for word in (f"--{name}", os.fspath(value))]
+    words += [f"--{name.replace('_', '-')}" for name, on in switches.items() if on]
+    words += [] if options.find_links is None else ["--find-links", os.fspath(options.find_links)]
+    # What an address may hold is nobody's business.
+    words += [] if options.index_url is None else ["--index-url", "URL"]
+    return typed(*options.command.split(), *words)
+
+
 def sources_of(options: SetupOptions) -> Sources:
     """Return where packages come from. Raises UsageError for a folder or an address that is none."""
     folder = options.find_links
@@ -76,11 +94,16 @@ def sources_of(options: SetupOptions) -> Sources:
     return Sources(options.offline, folder.absolute() if folder is not None else None, url)
 
 
-def refusal_of(inputs: Inputs, options: SetupOptions) -> Remark | None:
+def refusal_of(context: Context, inputs: Inputs, options: SetupOptions) -> Remark | None:
     """Return why nothing is done: no build or not all of its packages exist, or a GPU is required and not planned."""
     plan = inputs.plan
-    if plan.build is None or (options.require_gpu and plan.device is None):
+    if plan.build is None:
         return Remark(plan.code, plan.reason, plan.hint)
+    if options.require_gpu and plan.device is None:
+        hint = plan.hint
+        if plan.code == "device-cpu":
+            hint = helps("require-with-device", command=command_again(context, options, device="gpu"))
+        return Remark(plan.code, f"a GPU is required, but none is planned: {plan.reason}", hint)
     return free_threaded(inputs.machine)
 
 
@@ -93,13 +116,13 @@ def free_threaded(machine: Machine) -> Remark | None:
     if not (machine.python.abi or "").endswith("t"):
         return None
     message = f"orjson, which embedding needs, has no wheel for {facts.python(machine)}"
-    return Remark("python-abi-no-wheel", message, "use the standard build of that Python, without the `t`")
+    return Remark("python-abi-no-wheel", message, helps("standard-python"))
 
 
 def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[Remark, ...]:
-    """Return the warning that an explicit GPU was asked for and the CPU is planned; refusals say so themselves."""
+    """Return the warnings about a GPU that was asked for and is not planned; refusals say so themselves."""
     if refused is not None or plan.device is not None or request_of(context).device != "gpu":
-        return ()
+        return unused_gpu_device(context)
     return (Remark(plan.code, f"you asked for a GPU, but the CPU is planned: {plan.reason}", plan.hint),)
 
 

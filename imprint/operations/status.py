@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
@@ -28,11 +29,11 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     inputs = gather(context, target, findings=findings)
     last = last_run.read(context.home, findings) if venv is None else None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, findings=findings)
-    warnings = [*remarks_of(findings), *([GPU_MISSED] if verdict.missed is not None else [])]
+    warnings = [*remarks_of(findings), *([gpu_missed()] if verdict.missed is not None else [])]
     problem = verdict.problem
     errors = []
     if not verdict.embeds:
-        fix = f"run `{problem.fix}`" if problem is not None and problem.fix is not None else inputs.plan.hint
+        fix = helps("run", command=problem.fix) if problem is not None and problem.fix is not None else inputs.plan.hint
         if target is not None and target.refused is not None:
             fix = target.refused.hint
         errors.append(Remark(problem.code if problem is not None else inputs.plan.code, "embeddings do not run", fix))
@@ -42,12 +43,10 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), tuple(errors))
 
 
-GPU_MISSED = Remark(
-    "gpu-not-used",
-    "you asked for a GPU, but the last embedding ran on the CPU",
-    "run `imprint check` to see why",
-)
-"""What `status` says beside its line while the last worker missed the GPU."""
+def gpu_missed() -> Remark:
+    """Return what `status` says beside its line while the last worker missed the GPU."""
+    message = "you asked for a GPU, but the last embedding ran on the CPU"
+    return Remark("gpu-not-used", message, helps("check-says-why", command="imprint check"))
 
 
 def remarks_of(findings: Findings) -> list[Remark]:

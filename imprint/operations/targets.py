@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds
 from imprint.planning.builds import CPU, Build, BuildTable
@@ -79,7 +80,7 @@ def require_start(target: Target) -> None:
         raise target.refused
     if target.fault is not None:
         message = f"the runtime in `{target.prefix}` is damaged: {target.fault}"
-        raise ImprintError(message, hint=f"run `{command_for(target)}`", code="target-damaged")
+        raise ImprintError(message, hint=helps("run", command=command_for(target)), code="target-damaged")
 
 
 def command_for(target: Target | None, verb: str = "setup") -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.targets import command_for, command_of, damage_in
 from imprint.planning.model import Device, Plan
@@ -41,7 +42,8 @@ class TargetVerdict(Record):
 
     `runs_on` is what ONNX Runtime computes on there: cpu, gpu or none; `embeds` whether embeddings run, for which a
     model and two packages are needed besides. `proof` is the check this rests on, None where none was made, and
-    `changed` names what is different since; then nothing newer is known. `problem` is the gravest of all.
+    `changed` names what is different since; then nothing newer is known. `problem` is the gravest of all. `setup` is
+    the command that sets up as planned, where that needs options.
     """
 
     target: Target | None
@@ -54,6 +56,7 @@ class TargetVerdict(Record):
     proof: Proof | None = None
     changed: tuple[str, ...] = ()
     missed: LastRun | None = None
+    setup: str | None = None
 
     @property
     def proved(self) -> bool:
@@ -306,8 +309,7 @@ def default_hint(context: Context, plan: Plan, venv: Path | None = None) -> str 
     setting = config.load(context.home, context.environ, context.flags).get("model.device")
     if plan.device is not None or plan.build is None or setting.origin != "default" or setting.value != "cpu":
         return None
-    then = command_of("setup", venv)
-    return f"the CPU is the default; to use a GPU: `imprint config set model.device auto`, then `{then}`"
+    return helps("default-device", setup=command_of("setup", venv))
 
 
 def _doctor(target: Target) -> str:
@@ -320,12 +322,13 @@ def _doctor(target: Target) -> str:
 def _line(verdict: TargetVerdict) -> str:
     plan, target, problem = verdict.plan, verdict.target, verdict.problem
     if target is None or (problem is not None and problem.code == "not-installed"):
-        would = f"; `{command_for(target)}` would install {plan.build} {plan.version}" if plan.build is not None else ""
+        setup = verdict.setup or command_for(target)
+        would = f"; `{setup}` would install {plan.build} {plan.version}" if plan.build is not None else ""
         return f"embeddings do not run; nothing is installed{would}: {plan.reason}"
     if not verdict.embeds and problem is not None:
         runs = "" if verdict.runs_on == "none" else f" although ONNX Runtime {target.version} works"
-        fix = f"; run `{problem.fix}`" if problem.fix is not None else ""
-        return f"embeddings do not run{runs}: {problem.text}{fix}: {plan.reason}"
+        then = f"; run `{problem.fix}`" if problem.fix is not None else ""
+        return f"embeddings do not run{runs}: {problem.text}{then}: {plan.reason}"
     if verdict.missed is not None:
         gpu = plan.device.name if plan.device is not None and plan.device.name else "the GPU"
         line = f"embeddings ran on the CPU at {verdict.missed.time} although you asked for {gpu}"
@@ -339,7 +342,7 @@ def _line(verdict: TargetVerdict) -> str:
 
 def _but(verdict: TargetVerdict, target: Target) -> str:
     """Return the clause about what would change, and what is not known."""
-    plan, command = verdict.plan, command_for(target)
+    plan, command = verdict.plan, verdict.setup or command_for(target)
     if verdict.problem is not None:
         return f", but {verdict.problem.text}; run `{verdict.problem.fix or command}`"
     if plan.build is None:

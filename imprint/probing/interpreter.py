@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.last_words import why_it_ended
 from imprint.planning.model import Python
 from imprint.probing.host import ChildResult, Host
@@ -37,7 +38,7 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
         what = "leads to an interpreter that is gone" if host.is_link(path) else "does not exist"
         raise ImprintError(
             f"`{path}` {what}",
-            hint="recreate the environment, or name another one",
+            hint=helps("recreate-or-another"),
             code="interpreter-gone",
         )
     # -S as well as -I: nothing of the environment may run, and a broken .pth file there must not matter here.
@@ -63,7 +64,7 @@ def _refuse_blocked(path: str, said: str = "") -> None:
 
 def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str, Any]:
     """Return the answer of `interpreter_child.py` as a mapping, or raise ImprintError as `ask_interpreter` says."""
-    hint = "name the Python executable of an environment, or recreate the environment"
+    hint = helps("name-a-python")
     if result.not_started is not None:
         problem = f"could not be started: {result.not_started}"
     elif result.timed_out:
@@ -79,7 +80,7 @@ def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str
             if found >= OLDEST:
                 return answer  # type: ignore[no-any-return]
             problem = f"is Python {answer['version']}; 3.8 is the oldest Imprint can look into"
-            hint = "use an environment with a newer Python"
+            hint = helps("newer-python")
     raise ImprintError(f"`{path}` {problem}", hint=hint, code="interpreter-unusable")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint.errors import ImprintError, IntegrityError
+from imprint.hints import helps
 from imprint.planning.model import Platform
 from imprint.runtime.uv import Spot, Uv
 
@@ -52,7 +53,7 @@ def spot_of(platform: Platform, python: str) -> Spot:
         return Spot(f"{arch}-apple-darwin", python, platform.os_version or "14.0")
     raise ImprintError(
         f"there is nothing to collect for {platform.os or 'an unknown system'} {arch or ''}".rstrip(),
-        hint="name one of linux, windows and macos with x86_64 or aarch64, such as linux-x86_64",
+        hint=helps("name-a-platform"),
         code="platform-unknown",
     )
 
@@ -76,7 +77,7 @@ def parse_files(text: str, lock: str, name: str) -> tuple[File, ...]:
             if f"sha256:{digest}" not in lock:
                 raise IntegrityError(
                     f"`{file}` from the index is not one that `{name}` pins",
-                    hint="it was deleted;  if a mirror alters packages, use another one; otherwise report this",
+                    hint=helps("deleted-another-mirror"),
                 )
             if Path(file).name != file or not file.endswith(".whl"):
                 raise IntegrityError(f"the index names `{file}`, which is not a wheel")

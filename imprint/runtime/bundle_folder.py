@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from imprint import touch
 from imprint.errors import ImprintError, IntegrityError, NotOursError, UsageError
+from imprint.hints import helps
 from imprint.runtime import space
 from imprint.runtime.bundle import File, digest_of
 from imprint.runtime.fetching import Source, read
@@ -50,7 +51,7 @@ class Folder:
             if os.path.lexists(self.root / name):
                 raise NotOursError(
                     f"`{self.root / name}` is not in a bundle's manifest, so it was not replaced",
-                    hint="move it away, or name another folder",
+                    hint=helps("move-away-or-another-folder"),
                 )
         stale = sorted(self.owned - new)
         self.owned |= new
@@ -73,7 +74,7 @@ class Folder:
             if digest != file.sha256:
                 raise IntegrityError(
                     f"`{file.name}` does not match the lock: expected {file.sha256}, got {digest}",
-                    hint="it was deleted; if a mirror or proxy alters downloads, use another; otherwise report this",
+                    hint=helps("deleted-another-mirror"),
                 )
             touch.move(partial, path, within=self.root)
         except OSError as error:
@@ -133,7 +134,7 @@ class Folder:
         if named is None and there:
             raise NotOursError(
                 f"`{self.root}` contains files, but is not one of Imprint's bundles",
-                hint="name a new or empty folder; nothing was changed",
+                hint=helps("empty-folder"),
             )
         return named or set()
 
@@ -162,9 +163,9 @@ def _raise_for_write(path: Path, error: OSError) -> NoReturn:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise space.error(None, path.parent) from error
     if isinstance(error, NotADirectoryError | FileExistsError):
-        raise UsageError(f"`{path}` is not a folder", hint="name a new or empty folder") from error
+        raise UsageError(f"`{path}` is not a folder", hint=helps("empty-folder")) from error
     raise ImprintError(
         f"cannot write `{path}`: {error.strerror or error}",
-        hint="name a folder that you can write to",
+        hint=helps("writable-folder"),
         code="folder-not-writable",
     ) from error

@@ -113,8 +113,8 @@ def broken_library(text: str, preload: str, cuda: str | None) -> Broken | None:
         library, flaw = _flaw(found["error"], by)
         if library != by:
             return _broken(library, by, cuda, flaw)
-        hint = "the NVIDIA driver is too old for this build" if "undefined symbol: cu" in flaw else ""
-        return Broken(by, None, None, flaw, hint)
+        note = "the NVIDIA driver is too old for this build" if "undefined symbol: cu" in flaw else ""
+        return Broken(by, None, None, flaw, note)
     if found := _WINDOWS.search(text):
         return _broken(found["library"], _name(found["by"] or "") or None, cuda, None)
     if _PTX_COMPILER.search(text):

@@ -6,7 +6,6 @@ Only its interpreter is started, to say which Python it is; nothing is written.
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING
 
 from imprint import access
 from imprint.errors import ImprintError, NotOursError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
+from imprint.quoting import typed
 from imprint.runtime.claims import Ground, folders_of, mode_of
 from imprint.runtime.inventory import packages_folder
 from imprint.runtime.metadata import Held
@@ -60,7 +61,7 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
         raise ImprintError(
             f"`{prefix}` has {facts.get('implementation')} {version}; "
             f"ONNX Runtime has wheels for CPython {_dotted(OLDEST)} to {_dotted(NEWEST)}",
-            hint="use an environment with one of those",
+            hint=helps("one-of-those"),
             code="python-unsupported",
         )
     _refuse_another(prefix, python, facts)
@@ -82,7 +83,7 @@ def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable
         if os.path.lexists(record) and not os.access(record, os.R_OK):
             raise ImprintError(
                 f"`{record}` cannot be read, so it is not known which files belong to its package",
-                hint=f"make it readable: `chmod u+r {shlex.quote(os.fspath(record))}`",
+                hint=helps("make-readable", command=typed("chmod", "u+r", record)),
                 code="environment-read-only",
             )
     places = (ground.place(path) for found in touched for path in found.files)
@@ -101,7 +102,7 @@ def refuse_links(environment: Environment, coming: Iterable[Pin]) -> None:
             raise NotOursError(
                 f"`{folder}` is a link to `{os.path.realpath(folder)}`, and installing `{pin.name}` would write "
                 "through it",
-                hint="remove the link, or use another environment for Imprint",
+                hint=helps("remove-the-link"),
             )
 
 
@@ -109,7 +110,7 @@ def read_only(folder: Path) -> ImprintError:
     """Return the error that says a folder of an environment cannot be written."""
     return ImprintError(
         f"`{folder}` cannot be written, so the environment cannot be changed",
-        hint="use an environment that belongs to you, or leave out `--venv` to use Imprint's own",
+        hint=helps("own-environment"),
         code="environment-read-only",
     )
 
@@ -132,7 +133,7 @@ def _refuse_ours(prefix: Path, home: Home) -> None:
     if ours or real == Path(os.path.realpath(sys.prefix)) or _is_of_another_home(real):
         raise ImprintError(
             f"`{prefix}` belongs to Imprint itself",
-            hint="run `imprint setup` without `--venv`",
+            hint=helps("without-venv"),
             code="managed-target",
         )
 
@@ -151,15 +152,19 @@ def _refuse_another(prefix: Path, python: Path, facts: Mapping[str, object]) -> 
     if isinstance(executable, str) and os.path.realpath(Path(executable).parent.parent) != real:
         raise ImprintError(
             f"`{python}` starts `{executable}`, which belongs to another environment",
-            hint="name the environment you mean, or recreate this one",
+            hint=helps("name-or-recreate"),
             code="interpreter-elsewhere",
         )
     if isinstance(base, str) and os.path.realpath(base) == real:
         raise ImprintError(
             f"`{prefix}` is a Python installation, not a virtual environment, although it has a `pyvenv.cfg`",
-            hint="create an environment with `python3 -m venv PATH` and name that",
+            hint=helps("create-an-environment", create=_create()),
             code="not-an-environment",
         )
+
+
+def _create(prefix: Path | str = "PATH") -> str:
+    return typed("py" if sys.platform == "win32" else "python3", "-m", "venv", prefix)
 
 
 def _refuse_no_environment(prefix: Path, python: Path) -> None:
@@ -168,12 +173,13 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
     for marker in sorted(prefix.glob("lib/python3*/EXTERNALLY-MANAGED")):
         raise ImprintError(
             f"`{prefix}` is the system's own Python, managed by its package manager (`{marker}`)",
-            hint="create an environment with `python3 -m venv PATH` and name that",
+            hint=helps("create-an-environment", create=_create()),
             code="externally-managed",
         )
-    if not prefix.exists():
-        problem = "does not exist"
-    elif not access.is_folder(prefix):
+    if not os.path.lexists(prefix):
+        hint = helps("create-it", create=_create(prefix))
+        raise ImprintError(f"`{prefix}` does not exist", hint=hint, code="not-an-environment")
+    if not access.is_folder(prefix):
         problem = "is a file; name the folder of the environment"
     elif not os.path.lexists(python):
         problem = "is not a virtual environment: it has no `pyvenv.cfg`"
@@ -181,7 +187,7 @@ def _refuse_no_environment(prefix: Path, python: Path) -> None:
         problem = "is a Python installation, not a virtual environment: it has no `pyvenv.cfg`"
     raise ImprintError(
         f"`{prefix}` {problem}",
-        hint="create an environment with `python3 -m venv PATH` and name that",
+        hint=helps("create-an-environment", create=_create()),
         code="not-an-environment",
     )
 
@@ -195,13 +201,13 @@ def _packages(prefix: Path, version: str, *, free_threaded: bool) -> Path:
         if not Path(os.path.realpath(packages)).is_relative_to(os.path.realpath(prefix)):
             raise NotOursError(
                 f"`{packages}` leads to `{os.path.realpath(packages)}`, outside the environment",
-                hint="name the environment that those packages belong to",
+                hint=helps("name-their-environment"),
             )
         return packages
     there = f"`{found}`" if found is not None else "no folder of packages"
     raise ImprintError(
         f"`{prefix}` runs Python {version} now but holds {there}: it was created with another Python",
-        hint="recreate the environment",
+        hint=helps("recreate"),
         code="interpreter-changed",
     )
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from imprint.addresses import host_of
 from imprint.certificates import certificate_settings
 from imprint.errors import NetworkError
+from imprint.hints import helps
 from imprint.runtime.uv import CERTIFICATE_HINT
 from imprint.runtime.watch import STALL_BYTES, STALL_SECONDS
 
@@ -30,7 +31,7 @@ SECONDS = 30.0
 TRIES = 4
 """How often a file is asked for before it counts as unreachable."""
 
-_ELSEWHERE = "check the connection or name a mirror with `--index-url URL`; finished downloads are kept"
+_ELSEWHERE = "another-index"
 _BUSY = (429, 500, 502, 503, 504)
 _CHUNK = 1 << 20
 
@@ -100,7 +101,9 @@ def _read_remote(client: PoolManager, source: Source) -> Iterator[bytes]:
             if count - moved >= STALL_BYTES:
                 moved, since = count, time.monotonic()
             elif time.monotonic() - since > STALL_SECONDS:
-                raise _failed(source, f"fewer than {STALL_BYTES} bytes arrived in {STALL_SECONDS:.0f} s", _ELSEWHERE)
+                raise _failed(
+                    source, f"fewer than {STALL_BYTES} bytes arrived in {STALL_SECONDS:.0f} s", helps(_ELSEWHERE)
+                )
         if source.size is not None and count < source.size:
             raise _BrokenOffError(f"it ended after {count} of {source.size} bytes")
     finally:
@@ -123,7 +126,7 @@ def _client(parts: urllib.parse.SplitResult, environ: Mapping[str, str]) -> Pool
     if split.scheme not in {"http", "https"}:
         raise NetworkError(
             f"proxies of the kind `{split.scheme}` are not supported here",
-            hint="set HTTPS_PROXY to an HTTP proxy, or add the index's host to NO_PROXY",
+            hint=helps("http-proxy"),
         )
     pair = _pair(split)
     headers = make_headers(proxy_basic_auth=pair) if pair else None
@@ -158,7 +161,7 @@ def _certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
     except OSError as error:
         raise NetworkError(
             f"the certificates that SSL_CERT_FILE, SSL_CERT_DIR or SSL_CLIENT_CERT name cannot be read: {_why(error)}",
-            hint="set it to a file of PEM certificates, or unset it",
+            hint=helps("pem-file"),
         ) from error
     return context
 
@@ -175,17 +178,17 @@ def _credentials(source: Source) -> dict[str, str]:
 
 
 def _refused(source: Source, status: int) -> NetworkError:
-    hint = "check the index that `--index-url` or UV_DEFAULT_INDEX names; finished downloads are kept"
+    hint = helps("check-the-index")
     if status in {401, 403}:
-        hint = "put the index and its login in the environment: `UV_DEFAULT_INDEX=https://USER:PASSWORD@HOST/PATH`"
+        hint = helps("index-login")
     elif status in _BUSY:
-        hint = "run the same command again later; finished downloads are kept"
+        hint = helps("again-later-kept")
     return _failed(source, f"HTTP status {status}", hint)
 
 
 def _unreachable(source: Source, error: BaseException) -> NetworkError:
     why = _why(error)
-    return _failed(source, why, CERTIFICATE_HINT if "certificate" in why else _ELSEWHERE)
+    return _failed(source, why, helps(CERTIFICATE_HINT if "certificate" in why else _ELSEWHERE))
 
 
 def _failed(source: Source, why: str, hint: str) -> NetworkError:

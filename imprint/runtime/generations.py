@@ -17,6 +17,7 @@ from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import ImprintError, IntegrityError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.runtime import inventory, space, target
@@ -270,7 +271,7 @@ def _require_whole(seen: Inventory, recipe: Recipe) -> None:
         first = seen.problems[0]
         raise IntegrityError(
             f"{first.distribution} differs from its RECORD:  {first.kind} {first.path or ''}".rstrip(),
-            hint="nothing was changed; run `imprint setup` again",
+            hint=helps("setup-again-nothing-changed"),
         )
     runtimes = seen.runtime_distributions
     if len(runtimes) != 1 or runtimes[0].version != recipe.version:

@@ -19,8 +19,10 @@ from typing import Any
 
 from imprint import touch
 from imprint.errors import ImprintError, IntegrityError
+from imprint.hints import helps
 from imprint.last_words import decisive_line, why_it_ended
 from imprint.paths import Home
+from imprint.quoting import typed
 from imprint.runtime import claims, inventory, journal, leftovers, occupancy, placing, space, staging
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.claims import Ground, Skipped
@@ -60,6 +62,7 @@ LOAD_SECONDS = 120.0
 """A first import from a cold network disk takes tens of seconds; only one that hangs takes longer."""
 
 _CHILD = Path(__file__).with_name("load_child.py")
+_AS_IT_WAS = "nothing was changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +207,12 @@ class _Change:
                 journal.write_journal(self.store, self.plan.journal)
         except (OSError, ImprintError):
             # The journal stays, and the next run goes on from here.
-            ending, hint = "the change is half done", FINISH
+            ending, hint = "the change is half done", helps(FINISH)
         else:
-            ending = "nothing was changed"
-            hint = "find what prevents it (see `lsattr` and `findmnt -T`), then run the same command again"
+            ending = _AS_IT_WAS
+            hint = helps("what-prevents-it")
         if isinstance(error, ImprintError):
-            error.message, error.hint = f"{error.message}; {ending}", FINISH if hint == FINISH else error.hint
+            error.message, error.hint = f"{error.message}; {ending}", hint if ending != _AS_IT_WAS else error.hint
             return error
         if not isinstance(error, OSError) or error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EPIPE}:
             return error
@@ -237,9 +240,7 @@ class _Change:
             self.uv.clean(damaged)
             staged, packages = self._unpack(lock, "again")
         if damaged := sorted({found.name for found in staged if found.problems}):
-            raise IntegrityError(
-                f"the download is damaged: {', '.join(damaged)}", hint="nothing was changed; run it again"
-            )
+            raise IntegrityError(f"the download is damaged: {', '.join(damaged)}", hint=helps("again-nothing-changed"))
         self._refuse_misfit(staged)
         return staged, packages
 
@@ -262,7 +263,7 @@ class _Change:
         seen = inventory.inspect(folder, deep=plan.repairs)
         layout = plan.environment.packages.relative_to(plan.environment.prefix)
         if seen.packages is None or seen.packages.relative_to(folder) != layout:
-            raise IntegrityError(f"the installer put nothing into `{layout}`", hint="nothing was changed")
+            raise IntegrityError(f"the installer put nothing into `{layout}`", hint=helps("again-nothing-changed"))
         runtime = plan.wanted.runtime
         if any(pin.name == runtime.name for pin in plan.replacement.install) and not seen.problems:
             self._say("start", "verify", "loading ONNX Runtime before anything is changed")
@@ -334,7 +335,7 @@ class _Change:
             names = [f"{change.name} ({change.why})" for change in wrong] or list(again.leftovers)
             raise IntegrityError(
                 f"the environment is not what was installed: {', '.join(names[:3])}",
-                hint="something else is changing it; run the same command again",
+                hint=helps("again-something-else"),
             )
         return again, _load(self.plan)
 
@@ -388,7 +389,7 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     where = "before anything was changed" if beside is not None else f"in `{environment.prefix}`"
     raise IntegrityError(
         f"{runtime.name} {runtime.version} does not load {where}: {problem}",
-        hint="run `imprint doctor --venv PATH` with that environment to see what is in its way",
+        hint=helps("run-to-see-what", command=typed("imprint", "doctor", "--venv", environment.prefix)),
     )
 
 

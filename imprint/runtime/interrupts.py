@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from types import FrameType
 
 from imprint.errors import InterruptedByUserError
+from imprint.hints import helps
 
-_NOTHING_CHANGED = "the runtime is as it was before; run the same command again"
-
-FINISH = "run the same command again to finish the change"
-"""What helps after any failure while somebody's own environment is being changed."""
+FINISH = "finish-the-change"
+"""The hint after any failure while somebody's own environment is being changed."""
 
 
 @contextlib.contextmanager
-def interruptible(what: str, *, hint: str = _NOTHING_CHANGED) -> Iterator[None]:
-    """Run the body; SIGINT and SIGTERM during it end it with InterruptedByUserError, which gives `hint`.
+def interruptible(what: str, *, hint: str = "as-before") -> Iterator[None]:
+    """Run the body; SIGINT and SIGTERM during it end it with InterruptedByUserError, which gives the hint of that name.
 
     Inside, both arrive as KeyboardInterrupt, which no `except Exception` swallows. Outside the main thread, where
     no handler can be set, signals stay as they are.
@@ -28,7 +27,7 @@ def interruptible(what: str, *, hint: str = _NOTHING_CHANGED) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise InterruptedByUserError(f"{what} was interrupted", hint=hint) from None
+        raise InterruptedByUserError(f"{what} was interrupted", hint=helps(hint)) from None
     finally:
         _State.pending = False
         for number, handler in before.items():

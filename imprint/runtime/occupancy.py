@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from imprint.errors import BusyError
+from imprint.hints import helps
 from imprint.runtime.environment import read_only
 
 if sys.platform == "win32":  # pragma: no cover
@@ -34,7 +35,7 @@ def hold(prefix: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
             if time.monotonic() >= deadline:
                 raise BusyError(
                     f"another Imprint is changing `{prefix}`",
-                    hint="wait for it to end, then run the same command again",
+                    hint=helps("wait-then-again"),
                 )
             time.sleep(0.05)
         yield

@@ -60,7 +60,8 @@ def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:
     if (found := _STACK.search(text)) is None:
         return None
     seen = f"this system does not allow the executable stack that {found['library']} needs"
-    return Outside("exec-stack-refused", seen, {"file": quoted(found["path"]) if "/" in found["path"] else "FILE"})
+    where = {"file": quoted(found["path"])} if "/" in found["path"] else {}
+    return Outside("exec-stack-refused", seen, {"library": found["library"], **where})
 
 
 def _old_library(text: str, environ: Mapping[str, str]) -> Outside | None:

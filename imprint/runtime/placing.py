@@ -17,6 +17,7 @@ from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import ImprintError, IntegrityError, NotOursError
+from imprint.hints import helps
 from imprint.runtime import claims, leftovers, own_metadata
 from imprint.runtime.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.metadata import Held
@@ -165,7 +166,7 @@ class _Judge:
                     raise _through(found, folder)
             raise NotOursError(
                 f"installing `{found.name}` would write `{place}`, which lies outside the environment",
-                hint="use another environment for Imprint",
+                hint=helps("another-environment"),
             )
         if not inside:
             return
@@ -248,21 +249,21 @@ def _files_below(folder: Path) -> Iterator[Path]:
 def _through(found: Held, link: Path) -> NotOursError:
     return NotOursError(
         f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write through it",
-        hint="remove the link, or use another environment for Imprint",
+        hint=helps("remove-the-link"),
     )
 
 
 def _unclaimed(found: Held, path: Path) -> NotOursError:
     return NotOursError(
         f"`{path}` does not belong to any installed package, and installing `{found.name}` would overwrite it",
-        hint="move it away, or use another environment for Imprint",
+        hint=helps("move-away-or-another-environment"),
     )
 
 
 def _shared(found: Held, path: str, holder: str) -> ImprintError:
     return ImprintError(
         f"`{found.name}` {found.version} and {holder}, which has to stay, both contain `{path}`",
-        hint="use another environment for Imprint",
+        hint=helps("another-environment"),
         code="shared-files",
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.planning.model import Plan
 from imprint.runtime.inventory import normalize
 
@@ -81,7 +82,7 @@ def _digest(lock: Path) -> str:
     except OSError as error:
         raise ImprintError(
             f"this version of Imprint has no lock `{lock.name}` ({error.strerror or error})",
-            hint="reinstall Imprint, or choose another device with `--device cpu`",
+            hint=helps("reinstall-imprint"),
             code="lock-missing",
         ) from error
 

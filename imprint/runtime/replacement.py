@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from packaging.requirements import Requirement
 
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.runtime.claims import folders_of
 from imprint.runtime.inventory import RuntimePackage, is_runtime, normalize
 from imprint.runtime.metadata import Held, is_vendor
@@ -160,11 +161,9 @@ def refuse_out_of_range(
             if found.version is not None and not satisfied(requirement, found.version):
                 holders = _who_holds(requirement, found.version, held, environment)
                 if holders:
-                    hint = (
-                        f"use another environment, or a version of {' and '.join(holders)} that allows `{requirement}`"
-                    )
+                    hint = helps("another-version-of-holder", holders=" and ".join(holders), requirement=requirement)
                 else:
-                    hint = f"install `{requirement}` there: nothing in that environment asks for another version"
+                    hint = helps("install-requirement", requirement=requirement)
                 raise ImprintError(
                     f"`{name}` {found.version} is installed in that environment{_asked_by(holders)}, "
                     f"and {build} needs `{requirement}`",
@@ -258,7 +257,7 @@ class _Seen:
         raise ImprintError(
             f"{have} required by {_holders(unfit)} as `{unfit[0].requirement}`, "
             f"and the planned build comes with {pin.version}",
-            hint="use another environment for Imprint, or the build that fits with `--device cpu`",
+            hint=helps("another-environment-or-cpu"),
             code="shared-out-of-range",
         )
 
@@ -282,7 +281,7 @@ def _refuse_foreign(groups: Mapping[str, Sequence[Held]], names: Iterable[str]) 
                 where = f" (`{found.folder}`)" if found.folder is not None else ""
                 raise ImprintError(
                     f"`{name}`{where} has to be replaced, but it {_ORIGINS[found.origin]}",
-                    hint=f"uninstall `{name}` there yourself, then run this again; or use another environment",
+                    hint=helps("uninstall-yourself", name=name),
                     code="not-from-a-wheel",
                 )
 
@@ -299,7 +298,7 @@ def _refuse_same_library(groups: Mapping[str, Sequence[Held]], wanted: Wanted, l
         raise ImprintError(
             f"`{name}` {group[0].version} has to stay in that environment, because something there requires it, "
             f"and `{pin.name}` {pin.version} consists of the same files",
-            hint="use another environment for Imprint, or the build that fits with `--device cpu`",
+            hint=helps("another-environment-or-cpu"),
             code="shared-files",
         )
 

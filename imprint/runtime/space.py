@@ -9,6 +9,7 @@ from pathlib import Path
 
 from imprint import touch
 from imprint.errors import NoSpaceError
+from imprint.hints import helps
 from imprint.runtime.inventory import tree_files
 
 
@@ -37,7 +38,7 @@ def error(needed: int | None, where: Path) -> NoSpaceError:
     wanted = f"about {in_units(needed)} needed" if needed is not None else "more is needed"
     return NoSpaceError(
         f"not enough disk space: {wanted}, {in_units(free)} free, at `{os.fspath(where)}`",
-        hint="free some space on that disk, then run the command again",
+        hint=helps("free-space"),
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 
 from imprint import access, ownership
 from imprint.errors import ImprintError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import Finding, Findings
@@ -110,7 +111,7 @@ def read_pointer(home: Home, findings: Findings | None = None) -> Pointer | None
     generation, since, previous = value.get("generation"), value.get("since"), value.get("previous")
     if not (_is_id(generation) and isinstance(since, str) and (previous is None or _is_id(previous))):
         if findings is not None:
-            findings.damaged(home.current, "does not name a generation")
+            findings.damaged(home.current, "does not name a runtime")
         return None
     return Pointer(generation, since, previous)
 
@@ -133,7 +134,7 @@ def read_manifest(home: Home, generation: str, findings: Findings | None = None)
         # We make folders; what a link leads to is somebody else's.
         if findings is not None:
             message = f"`{folder}` is a link, so it is not one of Imprint's runtimes"
-            findings.add(Finding(folder, "state-damaged", message, "remove the link, then run `imprint setup`"))
+            findings.add(Finding(folder, "state-damaged", message, helps("remove-link-then-setup")))
         return None
     path = folder / "manifest.json"
     value = files.read_state(home, path, findings)
@@ -142,7 +143,7 @@ def read_manifest(home: Home, generation: str, findings: Findings | None = None)
     manifest = _manifest_from_json(value)
     if manifest is None or manifest.id != generation:
         if findings is not None:
-            findings.damaged(path, "is not the manifest of this generation")
+            findings.damaged(path, "is not the manifest of this runtime")
         return None
     return manifest
 

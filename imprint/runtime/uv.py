@@ -19,10 +19,11 @@ from types import MappingProxyType
 
 from imprint import access, ownership
 from imprint.addresses import addresses_in, hosts_only
-from imprint.causes.errors import outside_error
+from imprint.causes.errors import outside_error, whose
 from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, NotOursError
+from imprint.hints import helps
 from imprint.last_words import shortened
 from imprint.paths import Home
 from imprint.runtime import space
@@ -186,7 +187,7 @@ def _require_cache(folder: Path) -> None:
     if first is not None:
         raise NotOursError(
             f"`{folder}` is not a cache of uv's: it holds `{first}`",
-            hint="move what is there away, or remove the link; Imprint makes the folder anew",
+            hint=helps("made-anew"),
         )
 
 
@@ -207,7 +208,7 @@ def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()
     oldest = ".".join(map(str, OLDEST))
     raise ImprintError(
         f"uv {oldest} or newer was not found beside `{sys.executable}` or on PATH",
-        hint="install it beside Imprint with `python -m pip install uv`",
+        hint=helps("install-uv"),
         code="uv-missing",
     )
 
@@ -271,7 +272,7 @@ _BAD_BYTES = re.compile(
     re.IGNORECASE,
 )
 _UNTRUSTED = re.compile(r"UnknownIssuer|certificate verify failed|unknown issuer|self[- ]signed", re.IGNORECASE)
-CERTIFICATE_HINT = "set SSL_CERT_FILE to the file with your network's CA certificates, then run the same command again"
+CERTIFICATE_HINT = "ca-file"
 
 
 def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first two are keywords
@@ -295,37 +296,35 @@ def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first 
     if _NO_SPACE.search(text):
         return space.error(needed, where)
     if "when waiting for lock" in text:
-        return BusyError(f"another uv process is using the cache in `{where}`", hint="run the same command again later")
+        return BusyError(f"another uv process is using the cache in `{where}`", hint=helps("again-later"))
     if found := _MISMATCH.search(text):
         return IntegrityError(
             f"`{found[1]}` does not match the lock: {_hashes(text)}",
-            hint="nothing was changed; if a mirror or proxy alters downloads, use another one; otherwise report this",
+            hint=helps("another-mirror"),
         )
     item = _FAILED_ITEM.search(text)
     named = f" (`{item[1]}`)" if item else ""
     if _BAD_BYTES.search(text) and not re.search(r"error decoding|timed out|[Cc]onnection", text):
-        return IntegrityError(f"a package does not match the lock{named}: {last}", hint="nothing was changed")
+        return IntegrityError(f"a package does not match the lock{named}: {last}", hint=helps("again-nothing-changed"))
     # A folder with wheels for another Python or system; an index without them would be a wrong lock.
     unfit = sources.find_links is not None and "no wheels with a matching" in text
     if unfit or _NETWORK.search(text):
-        hint = CERTIFICATE_HINT if _UNTRUSTED.search(text) else _where_to_look(sources)
+        hint = helps(CERTIFICATE_HINT) if _UNTRUSTED.search(text) else _where_to_look(sources)
         return NetworkError(f"packages could not be fetched{named}: {last}", hint=hint)
     outside = outside_cause(text, environ)
     if outside is not None:
-        return ImprintError(f"the installer failed: {outside.seen}", hint=outside.fix(here(environ)), code=outside.code)
+        fix = outside.fix(here(environ, traits=[whose(where)]))
+        return ImprintError(f"the installer failed: {outside.seen}", hint=fix, code=outside.code)
     how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
-    return ImprintError(f"the installer {how}", hint="run the same command again", code="installer-failed")
+    return ImprintError(f"the installer {how}", hint=helps("again"), code="installer-failed")
 
 
 def _where_to_look(sources: Sources) -> str:
     if not sources.offline:
-        return "check the connection or name a mirror with `--index-url URL`; then run the same command again"
+        return helps("another-index-again")
     if sources.find_links is None:
-        return "leave out `--offline`, or name a folder of wheels with `--find-links DIR`"
-    return (
-        f"`{sources.find_links}` lacks wheels for this Python and system; where there is a network, "
-        "`imprint bundle --for FILE DIR` fetches them for the machine of a document (`imprint machine`)"
-    )
+        return helps("without-offline")
+    return helps("folder-lacks-wheels", folder=str(sources.find_links))
 
 
 def last_lines(text: str, count: int = 6) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from imprint import touch
 from imprint.errors import NetworkError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.runtime import space
 from imprint.runtime.interrupts import deferred
@@ -71,7 +72,7 @@ class Watch:
         named = ", ".join(f"`{name}`" for name in missing[:4])
         return NetworkError(
             f"packages could not be fetched ({named}): {why}",
-            hint="nothing was changed; check the connection or the mirror, then run the same command again",
+            hint=helps("check-the-connection"),
         )
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from imprint import envvars
 from imprint.errors import ImprintError, InvalidValueError, StateError
+from imprint.hints import helps
 from imprint.paths import Home
-from imprint.quoting import quoted, shell_of
+from imprint.quoting import typed
 from imprint.state.settings import (
     KEYS,
     LLM_PREFIX,
@@ -124,7 +125,7 @@ def _foreign(home: Home) -> ImprintError | None:
 def _secret_in(name: str, path: Path) -> str:
     """Return the name of a key in the file of secrets. Raises InvalidValueError for one that does not belong there."""
     if not key_of_file(name, path).secret:
-        raise InvalidValueError(f"{path}: {name} is not a secret", hint="move that line to config.toml")
+        raise InvalidValueError(f"{path}: {name} is not a secret", hint=helps("move-line-to-config"))
     return name
 
 
@@ -133,8 +134,8 @@ def key_of_file(name: str, path: Path) -> Key:
     try:
         return key_of(name)
     except InvalidValueError as error:
-        typed = quoted(name, shell_of(os.environ))
-        hint = f"{error.hint} `imprint config unset {'-- ' if name.startswith('-') else ''}{typed}` removes it"
+        command = typed("imprint", "config", "unset", *(["--"] if name.startswith("-") else []), name)
+        hint = helps("or-remove-the-key", hint=error.hint or "", command=command)
         raise InvalidValueError(f"{path}: {error.message}", hint=hint) from None
 
 
@@ -161,7 +162,7 @@ def variable_in(name: str, environ: Mapping[str, str]) -> str | None:
     given = [variable for variable in variables_of(name) if environ.get(variable)]
     if len({environ[variable] for variable in given}) > 1:
         both = " and ".join(given)
-        raise InvalidValueError(f"{both} set {name} to different values", hint=f"unset one of {both}")
+        raise InvalidValueError(f"{both} set {name} to different values", hint=helps("unset-one", both=both))
     return given[0] if given else None
 
 
@@ -196,7 +197,7 @@ def read_text(path: Path, root: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise StateError(f"{path} is not a regular file", hint="move it away; nothing was changed")
+                raise StateError(f"{path} is not a regular file", hint=helps("move-away"))
             with open(descriptor, "rb", closefd=False) as file:
                 raw = file.read(_LONGEST + 1)
         finally:
@@ -209,16 +210,12 @@ def read_text(path: Path, root: Path) -> str:
         why, hint = access.explain(error, path, root)
         raise StateError(f"cannot read `{path}`: {why}", hint=hint) from error
     if len(raw) > _LONGEST:
-        raise StateError(
-            f"{path} is larger than 1 MiB, too large for a configuration", hint="shorten it or move it away"
-        )
+        raise StateError(f"{path} is larger than 1 MiB, too large for a configuration", hint=helps("shorten"))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise StateError(
-            f"{path} is not UTF-8 (line {line})", hint="save it as UTF-8; the file was not changed"
-        ) from None
+        raise StateError(f"{path} is not UTF-8 (line {line})", hint=helps("save-as-utf8")) from None
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
@@ -227,9 +224,7 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         detail = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise StateError(
-            f"{path} is not valid TOML: {detail}", hint="fix that line; the file was not changed"
-        ) from None
+        raise StateError(f"{path} is not valid TOML: {detail}", hint=helps("fix-line")) from None
 
 
 def set_value(home: Home, name: str, text: str) -> Value:

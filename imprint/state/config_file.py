@@ -16,6 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from imprint import ownership, touch
 from imprint.errors import BusyError, StateError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.config import parse_toml, read_text
@@ -47,9 +48,9 @@ def change(home: Home, place: Path, edit: Callable[[tomlkit.TOMLDocument], None]
             mode = 0o600 if place == home.secrets else _mode_of(path)
             touch.write_file(path, changed.encode(), within=path.parent, mode=mode)
     except Timeout:
-        raise BusyError("another imprint is changing the configuration", hint="try again") from None
+        raise BusyError("another imprint is changing the configuration", hint=helps("again")) from None
     except TOMLKitError as error:
-        raise StateError(f"{path} cannot be changed: {error}", hint="fix the file; it was not changed") from error
+        raise StateError(f"{path} cannot be changed: {error}", hint=helps("fix-file")) from error
     except OSError as error:
         files.raise_for_write(path, error, home.root)
 
@@ -81,10 +82,12 @@ def put(document: tomlkit.TOMLDocument, name: str, value: Value) -> None:
             place[table] = tomlkit.table()
         inner = place[table]
         if not isinstance(inner, MutableMapping):
-            raise StateError(f"`{table}` is a value in the configuration, so {name} cannot be set", hint="remove it")
+            raise StateError(
+                f"`{table}` is a value in the configuration, so {name} cannot be set", hint=helps("remove-that-value")
+            )
         place = inner
     if isinstance(place.get(last), MutableMapping):
-        raise StateError(f"{name} is a table in the configuration, not a value", hint="set one of the keys inside it")
+        raise StateError(f"{name} is a table in the configuration, not a value", hint=helps("keys-inside"))
     place[last] = value
 
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from imprint import access, ownership, touch
 from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state.findings import Findings
 
@@ -49,7 +50,7 @@ def raise_for_write(path: Path, error: OSError, root: Path | None = None) -> NoR
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise NoSpaceError(
             f"not enough disk space: more is needed to write `{path}`, {_free(path)} free there",
-            hint="free some space on that disk, then run the command again",
+            hint=helps("free-space"),
         ) from error
     named = error.filename if isinstance(error.filename, str) else None
     if named is not None and not named.endswith(touch.TEMPORARY):
@@ -117,7 +118,7 @@ def read_json(
     if found > schema:
         raise StateNewerError(
             f"`{path}` was written by a newer version of Imprint (schema {found}; this version reads {schema})",
-            hint="use the newer version, or move the file away yourself",
+            hint=helps("newer-imprint"),
         )
     return value
 

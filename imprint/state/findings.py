@@ -12,6 +12,7 @@ from pathlib import Path
 
 from imprint import access, touch
 from imprint.errors import ImprintError, StateError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.values import Record
 
@@ -53,13 +54,13 @@ class Findings(list[Finding]):
         should be set aside and cannot be.
         """
         if self.home is None:
-            hint = "`imprint setup` sets it aside and restores what it held"
+            hint = helps("setup-sets-aside")
             self.add(Finding(path, "state-damaged", f"`{path}` {why}; nothing was changed", hint))
             return
         moved = set_aside(path, why, self.home, seen)
         if moved is not None:
             message = f"`{path}` {why} and was set aside as `{moved.name}`"
-            hint = "`imprint setup` restores what it held; delete the set-aside file once you have seen it"
+            hint = helps("setup-restores")
             self.add(Finding(path, "state-set-aside", message, hint, moved))
 
     def explain(self, error: ImprintError) -> ImprintError:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from imprint import ownership, touch
 from imprint.errors import BusyError, ImprintError
+from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.files import raise_for_write
@@ -107,7 +108,7 @@ def _acquire(descriptor: int, home: Home, wait_seconds: float, on_wait: Callable
         if left <= 0:
             raise BusyError(
                 f"another Imprint is changing `{home.root}`: {_who(home)}",
-                hint="wait for it to end, or give it longer with `--wait SECONDS`",
+                hint=helps("wait-longer"),
             )
         if not told and on_wait is not None:
             on_wait(f"waiting up to {wait_seconds:.0f} s for {_who(home)}")
@@ -170,7 +171,7 @@ else:
 def _cannot_lock(home: Home, error: OSError) -> ImprintError:
     return ImprintError(
         f"cannot lock `{home.mutex}`: {error.strerror or error}",
-        hint="set IMPRINT_HOME to a folder on a file system with working locks",
+        hint=helps("lockable-home"),
         code="home-not-lockable",
     )
 

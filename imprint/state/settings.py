@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from imprint import envvars
 from imprint.errors import InvalidValueError
+from imprint.hints import helps
 from imprint.values import Record
 
 Value = str | int | bool
@@ -107,7 +108,7 @@ def key_of(name: str) -> Key:
     import difflib
 
     near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)
-    hint = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(KEYS)} and {LLM_PREFIX}*"
+    hint = helps("did-you-mean", near=near[0]) if near else helps("the-keys", keys=", ".join(KEYS), prefix=LLM_PREFIX)
     raise InvalidValueError(f"unknown configuration key: {name}", hint=hint)
 
 
@@ -116,7 +117,7 @@ def parse_text(key: Key, text: str, source: str | None) -> Value:
     if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise InvalidValueError(
             f"{_prefix(source)}{key.name} cannot hold a line break, a control character or bytes that are not UTF-8",
-            hint=f"valid: {key.valid}",
+            hint=helps("valid", values=key.valid),
         )
     try:
         return key.parse(text)
@@ -137,7 +138,9 @@ def parse_stored(key: Key, stored: object, source: str) -> Value:
 
 def _invalid(key: Key, text: str, source: str | None) -> InvalidValueError:
     shown = "that value" if key.secret else f"`{text[:80]}`"
-    return InvalidValueError(f"{_prefix(source)}{shown} is not valid for {key.name}", hint=f"valid: {key.valid}")
+    return InvalidValueError(
+        f"{_prefix(source)}{shown} is not valid for {key.name}", hint=helps("valid", values=key.valid)
+    )
 
 
 def _prefix(source: str | None) -> str:

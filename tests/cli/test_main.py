@@ -68,9 +68,9 @@ def test_errors_in_an_answer_keep_its_data_and_set_the_exit_code(capfd: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["model", "fetch", "all"], "`imprint model --help` shows what it takes"),
-        (["config", "get", "--bogus"], "`imprint config get --help` shows what it takes"),
-        (["nonsense"], "`imprint --help` shows what it takes"),
+        (["model", "fetch", "all"], "`imprint model --help` shows how to use it"),
+        (["config", "get", "--bogus"], "`imprint config get --help` shows how to use it"),
+        (["nonsense"], "`imprint --help` shows how to use it"),
     ],
 )
 def test_the_hint_at_an_unknown_word_is_a_command_that_works(

@@ -77,6 +77,22 @@ def test_what_is_told_in_general_is_whole(cause: Cause) -> None:
         assert "{" not in (told or "")
 
 
+A_PERSON_CHOOSES = {
+    "config-invalid": "KEY and VALUE are in the message",
+    "not-an-environment": "PATH is a new folder",
+    "duplicate-runtimes": "PATH is a new folder",
+    "msvc-runtime-old": "PATH is the variable",
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
+def test_a_placeholder_is_left_only_where_a_person_chooses(cause: Cause) -> None:
+    """Entries of the section `errors` are told by `--explain` and the page alone; what is printed has its words."""
+    told = [re.sub(r"\{\w+\}", "", remedy.do) for remedy in cause.remedies if cause.section != "errors"]
+    left = [text for text in told if re.search(r"(?<!\w)(PATH|FILE|DIR|FOLDER|URL|KEY|VALUE|PYTHON|DEVICE)\b", text)]
+    assert bool(left) == (cause.code in A_PERSON_CHOOSES)
+
+
 def test_every_code_of_an_error_or_a_warning_is_explained() -> None:
     """Whatever code a command prints, `doctor --explain` knows it."""
     printed = {code for path in (ROOT / "imprint").rglob("*.py") for code in codes_in(path)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from imprint.operations import check as operation
-from imprint.operations.status import GPU_MISSED, status
+from imprint.operations.status import gpu_missed, status
 from imprint.planning.model import Device
 from imprint.runtime.check import CPU, CUDA, CheckResult, Step
 from imprint.state import last_run, verdicts
@@ -120,7 +120,7 @@ def test_a_worker_that_missed_the_gpu_is_told_until_a_check_is_ok(place: Place) 
     told = status(place.context)
     assert (told.data["runs_on"], told.data["missed_gpu"]) == ("cpu", True)
     assert told.data["line"].startswith("embeddings ran on the CPU at 2")
-    assert told.warnings == (GPU_MISSED,)
+    assert told.warnings == (gpu_missed(),)
     operation.check(place.context, prove=proving("ok", None))
     assert status(place.context).data["runs_on"] == "gpu"
     last_run.note(place.home, LastRun("gpu", CPU, "another-generation", "m"))

@@ -1,5 +1,8 @@
 """What the loader, Python and the system say of causes outside an environment, and what is never taken for one."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from imprint.causes.situation import here
@@ -51,6 +54,29 @@ def test_a_cause_outside_is_recognised(text: str, environ: dict[str, str], code:
     fix = found.fix(LINUX.with_("named"))
     assert fix
     assert "--repair" not in fix
+    assert not re.search(r"[{}]|\b(FILE|FOLDER|PATH)\b", fix)
+
+
+MAPPED = "ImportError: /h/v/x.so: failed to map segment from shared object"
+
+
+@pytest.mark.parametrize(
+    ("repair", "what"), [("imprint setup --repair", "IMPRINT_HOME"), ("imprint setup --venv V", "environment")]
+)
+def test_who_embeds_from_a_disk_that_runs_nothing_is_told_what_helps(repair: str, what: str) -> None:
+    hint = failure_of({"code": "worker-failed", "message": MAPPED}, repair).hint
+    assert hint is not None
+    assert what in hint
+
+
+@pytest.mark.parametrize(("where", "what"), [("home/runtimes/x", "IMPRINT_HOME"), ("env", "environment")])
+def test_who_installs_on_a_disk_that_runs_nothing_is_told_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, what: str
+) -> None:
+    monkeypatch.setenv("IMPRINT_HOME", str(tmp_path / "home"))
+    error = classify(1, f"error: {MAPPED}", where=tmp_path / where)
+    assert error.specific_code == "noexec-disk"
+    assert what in str(error.hint)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +144,8 @@ def test_an_installer_that_may_start_nothing_says_so(tmp_path: object) -> None:
 )
 def test_a_model_that_is_newer_than_the_runtime_is_called_that(message: str, told: str) -> None:
     facts = {"code": "model-unusable", "message": message, "version": "1.22.0"}
-    own = failure_of(facts, "run `imprint setup --venv /v`")
+    own = failure_of(facts, "imprint setup --venv /v")
     assert (own.specific_code, own.message, own.hint) == ("model-too-new", told, "run `imprint setup --venv /v`")
-    managed = failure_of(facts, "run `imprint setup --repair`")
+    managed = failure_of(facts, "imprint setup --repair")
     assert "--repair" not in (managed.hint or "")
     assert "model list" in (managed.hint or "")

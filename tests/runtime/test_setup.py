@@ -168,7 +168,7 @@ def test_require_gpu_changes_nothing_when_no_gpu_is_planned(place: Place) -> Non
     result = place.setup("gpu", require_gpu=True)
     (error,) = result.errors
     assert error.code == "no-nvidia-gpu"
-    assert error.message == result.data["plan"]["reason"]
+    assert result.data["plan"]["reason"] in error.message
     assert place.prefix == prefix
 
 

@@ -10,14 +10,24 @@ from imprint_cli.options import Device, GpuDevice, Json, flags
 
 
 def bundle(  # noqa: PLR0913 - a command's options are its arguments
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The bundle's folder; valid files in it are kept.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The bundle's folder: new, empty, or an earlier bundle, whose valid files are kept."
+        ),
+    ],
     *,
     target: Annotated[
         str,
-        typer.Option("--for", metavar="FILE|PLATFORM", help="A machine document, or a platform such as linux-x86_64."),
+        typer.Option(
+            "--for",
+            metavar="FILE|PLATFORM",
+            help="Collect for the machine of this document, or for a platform such as linux-x86_64.",
+        ),
     ],
     python: Annotated[
-        str | None, typer.Option("--python", metavar="VERSION", help="The Python on that machine, for example 3.12.")
+        str | None,
+        typer.Option("--python", metavar="VERSION", help="Collect for this Python version, for example 3.12."),
     ] = None,
     device: Device = None,
     gpu_device: GpuDevice = None,
@@ -29,7 +39,7 @@ def bundle(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     json: Json = False,
 ) -> Answer:
-    """Collect all that a machine without network needs."""
+    """Collect what a machine without a network needs."""
     from imprint.operations.bundle import BundleOptions
     from imprint.operations.bundle import bundle as collect
     from imprint.operations.context import Context

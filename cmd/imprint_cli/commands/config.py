@@ -33,7 +33,7 @@ def list_(
     show_origin: ShowOrigin = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """List every key with the value that holds now."""
+    """List every key and its current value."""
     from functools import partial
 
     from imprint.operations.config import list_keys
@@ -50,7 +50,7 @@ def get(
     show_origin: ShowOrigin = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Print the value of one key; exit 1 where it has none."""
+    """Print the value of a key; exit 1 if it has none."""
     from functools import partial
 
     from imprint.operations.config import get_key
@@ -63,11 +63,14 @@ def get(
 @group.command("set", context_settings={"ignore_unknown_options": True})
 def set_(
     key: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, for example gpu.")],
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Write one key to the configuration file and say what that changes; `-` reads a secret from standard input."""
+    """Set a key in the configuration file and say what that changes.
+
+    With `-` as its value, a secret is read from standard input.
+    """
     from imprint.operations.config import set_key
     from imprint.operations.context import Context
     from imprint.state.settings import key_of
@@ -85,7 +88,7 @@ def unset(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Remove one key from the configuration file, so that its default holds again."""
+    """Remove a key from the configuration file, so that its default applies again."""
     from imprint.operations.config import unset_key
     from imprint.operations.context import Context
     from imprint_cli.render import render_unset
@@ -98,7 +101,7 @@ def path(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Print the path of the configuration file, whether or not it exists."""
+    """Print the path of the configuration file."""
     from imprint.operations.config import config_path
     from imprint.operations.context import Context
     from imprint_cli.render import render_path

@@ -53,13 +53,16 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
         ),
     ] = None,
     venv: Annotated[
-        Path | None, typer.Option("--venv", metavar="PATH", help="Look at this environment instead of the managed one.")
+        Path | None,
+        typer.Option(
+            "--venv", metavar="PATH", help="Examine the virtual environment at PATH instead of Imprint's own runtime."
+        ),
     ] = None,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Find what is wrong and say what helps.
 
-    Nothing is changed.
+    It changes nothing.
     """
     from imprint.operations.context import Context
     from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks

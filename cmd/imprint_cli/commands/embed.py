@@ -7,6 +7,7 @@ from typing import IO, Annotated
 
 import typer
 
+from imprint.hints import helps
 from imprint_cli.answer import Answer
 from imprint_cli.options import Device, GpuDevice, Json, a_model, flags, one_of
 
@@ -17,26 +18,29 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     *,
     input: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option("--input", metavar="FILE|-", help="Read texts from a file or from standard input.")
+        str | None, typer.Option("--input", metavar="FILE|-", help="Read texts from this file; `-` is standard input.")
     ] = None,
     input_format: Annotated[
         str,
         typer.Option(
             "--input-format",
             metavar="lines|jsonl",
-            help='One text per line (blank lines count), or one JSON string or {"text": …} per line.',
+            help='Read one text per line (blank lines count), or one JSON string or {"text": …} per line.',
             autocompletion=one_of("lines", "jsonl"),
         ),
     ] = "lines",
     output: Annotated[
-        str | None, typer.Option("--output", metavar="FILE|-", help="Write to a file, whole or not at all.")
+        str | None,
+        typer.Option(
+            "--output", metavar="FILE|-", help="Write to this file, whole or not at all; `-` is standard output."
+        ),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str,
         typer.Option(
             "--format",
             metavar="jsonl|npy|text",
-            help="The output format.",
+            help="Write JSON lines, a NumPy array, or numbers as text.",
             autocompletion=one_of("jsonl", "npy", "text"),
         ),
     ] = "jsonl",
@@ -45,7 +49,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         typer.Option(
             "--model",
             metavar="NAME",
-            help="For this run only; does not change the configuration.",
+            help="Use this model for this run; the configuration stays as it is.",
             autocompletion=a_model,
         ),
     ] = None,
@@ -56,13 +60,16 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
         bool, typer.Option("--require-gpu", help="Exit 1 and embed nothing if it would not run on a GPU.")
     ] = False,
     venv: Annotated[
-        Path | None, typer.Option("--venv", metavar="PATH", help="Run in this environment instead of the managed one.")
+        Path | None,
+        typer.Option(
+            "--venv", metavar="PATH", help="Run in the virtual environment at PATH instead of Imprint's own runtime."
+        ),
     ] = None,
     json: Json = False,
 ) -> Answer:
     """Print a unit vector for each text, in order.
 
-    stderr says on what it ran.
+    The first line on stderr says what it runs on.
     """
     import os
     import sys
@@ -75,7 +82,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     from imprint_cli.progress import Progress
 
     if json and (output is None or output in STDOUT):
-        raise UsageError("`--json` prints its result on standard output", hint="add `--output FILE` for the vectors")
+        raise UsageError("`--json` prints its result on standard output", hint=helps("vectors-to-a-file"))
     if output is not None and output.endswith((os.sep, os.altsep or os.sep)):
         raise UsageError(f"`{output}` names a folder; `--output` names a file")
     options = EmbedOptions(

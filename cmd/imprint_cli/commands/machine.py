@@ -13,7 +13,7 @@ def machine(
     venv: Venv = None,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Leave out whatever could identify you or the machine, to share it."),
+        typer.Option("--redact", help="Leave out whatever could identify you or the machine."),
     ] = False,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:

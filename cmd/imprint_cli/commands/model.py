@@ -8,12 +8,12 @@ import typer
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json, Wait, a_model
 
-group = typer.Typer(help="Show the models, where they are, and remove them.", rich_markup_mode=None)
+group = typer.Typer(help="List, show, find and remove models.", rich_markup_mode=None)
 
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="By default the configured model.", show_default=False, autocompletion=a_model
+        metavar="[NAME]", help="A model; the configured one if left out.", show_default=False, autocompletion=a_model
     ),
 ]
 
@@ -23,7 +23,7 @@ def list_(
     *,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """List the models of the catalogue and what of them is installed."""
+    """List the models and which of them are installed."""
     from imprint.operations.context import Context
     from imprint.operations.model import list_models
 
@@ -66,7 +66,7 @@ def remove(
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
-    """Remove an installed model and say how much that frees."""
+    """Remove an installed model and say how much space that frees."""
     from imprint.operations.context import Context
     from imprint.operations.model import remove_model
 

@@ -14,7 +14,9 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     machine: MachineFile = None,
     verdicts: Annotated[
         str | None,
-        typer.Option("--verdicts", metavar="FILE", help="Use the verdicts in this file instead of the recorded ones."),
+        typer.Option(
+            "--verdicts", metavar="FILE", help="Use the check results in this file instead of the recorded ones."
+        ),
     ] = None,
     installed: Annotated[
         str | None,
@@ -29,7 +31,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     ] = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show the outcome of every gate for every build: pass, refused or not reached."),
+        typer.Option("--explain", help="Show how each build fares at each gate: pass, refused or not reached."),
     ] = False,
     check: Annotated[
         bool,
@@ -39,7 +41,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
 ) -> Answer:
     """Decide which ONNX Runtime belongs here, and say why.
 
-    Nothing is changed.
+    It changes nothing.
     """
     from imprint.operations.context import Context
     from imprint.operations.downloads import besides

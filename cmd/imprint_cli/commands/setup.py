@@ -1,5 +1,6 @@
 """`imprint setup`, `bootstrap`, `rollback` and `prune`: the commands that change targets."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,9 +8,9 @@ import typer
 from imprint_cli.answer import Answer
 from imprint_cli.options import Device, GpuDevice, Json, RequireGpu, Stream, Venv, Wait, flags
 
-RetryGpu = Annotated[bool, typer.Option("--retry-gpu", help="Forget failed checks and try a GPU build again.")]
+RetryGpu = Annotated[bool, typer.Option("--retry-gpu", help="Ignore failed checks and try a GPU build again.")]
 Repair = Annotated[bool, typer.Option("--repair", help="Reinstall even if everything looks right.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Use no network, only the cache and --find-links.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Use only the cache and --find-links, not the network.")]
 FindLinks = Annotated[
     str | None, typer.Option("--find-links", metavar="DIR", help="Also take packages from this folder.")
 ]
@@ -18,7 +19,9 @@ IndexUrl = Annotated[str | None, typer.Option("--index-url", metavar="URL", help
 
 ForMachine = Annotated[
     str | None,
-    typer.Option("--for", metavar="FILE|-", help="Provision for the machine of this document; it is checked there."),
+    typer.Option(
+        "--for", metavar="FILE|-", help="Set up for the machine that this document describes; the check runs there."
+    ),
 ]
 
 
@@ -32,8 +35,8 @@ def setup(  # noqa: PLR0913 - a command's options are its arguments
     retry_gpu: RetryGpu = False,
     repair: Repair = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what setup would do; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Never ask; go ahead.")] = False,
-    non_interactive: Annotated[bool, typer.Option("--non-interactive", help="The same as --yes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a large download.")] = False,
+    non_interactive: Annotated[bool, typer.Option("--non-interactive", help="Do the same as --yes.")] = False,
     offline: Offline = False,
     find_links: FindLinks = None,
     index_url: IndexUrl = None,
@@ -77,7 +80,10 @@ def bootstrap(  # noqa: PLR0913 - as above
     wait: Wait = 60.0,
     json: Stream = False,
 ) -> Answer:
-    """Install without prompting."""
+    """Install without prompting, for scripts.
+
+    It is `imprint setup --yes` without `--venv`, `--for` and `--dry-run`.
+    """
     from imprint_cli.provision import provision
 
     return provision(
@@ -110,7 +116,10 @@ def rollback(
 
 def prune(
     *,
-    venv: Venv = None,
+    venv: Annotated[
+        Path | None,
+        typer.Option("--venv", metavar="PATH", help="Also remove other builds' packages from the environment at PATH."),
+    ] = None,
     wait: Wait = 60.0,
     json: Json = False,  # noqa: ARG001 - as above
 ) -> Answer:
