@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from imprint.errors import NotOursError
+from imprint.hints import helps
 from imprint.runtime.claims import Claims, Ground, by_name, claims_of
 from imprint.runtime.metadata import Held
 from imprint.runtime.pins import Pin
@@ -80,7 +81,7 @@ def require_own(found: Held, contents: Contents, ground: Ground) -> None:
         named = f"`{ground.packages / contents.others[0]}`{more}"
         raise NotOursError(
             f"{named} does not belong to `{found.name}`, whose metadata has to go",
-            hint="move it to another folder, then run the same command again",
+            hint=helps("move-elsewhere-then-again"),
         )
 
 
