@@ -81,6 +81,6 @@ class NoSpaceError(ImprintError):
 
 
 class InterruptedByUserError(ImprintError):
-    """SIGINT or SIGTERM arrived; what was current before still is, or the same command finishes what it began."""
+    """A signal ended it; what was current still is, or the same command finishes what it began. `hangup`: SIGHUP."""
 
     code = "interrupted"

@@ -96,7 +96,8 @@ def forget_file(path: Path, *, within: Path | Fence) -> None:
 def remove_tree(path: Path, *, within: Path | Fence) -> bool:
     """Remove a folder and all below it, or a link itself; return whether nothing of it is left.
 
-    What cannot be removed stays, and is for the caller to notice: half a folder is no reason to keep the other half.
+    Folders in it that may not be written are made writable, as far as they are this user's. What cannot be removed
+    stays, and is for the caller to notice: half a folder is no reason to keep the other half.
     """
     place = require_within(path, within)
     try:
@@ -105,10 +106,24 @@ def remove_tree(path: Path, *, within: Path | Fence) -> bool:
         return True
     if stat.S_ISDIR(mode):
         shutil.rmtree(place, ignore_errors=True)
+        if os.path.lexists(place):
+            _make_writable(place)
+            shutil.rmtree(place, ignore_errors=True)
     else:
         with contextlib.suppress(OSError):
             os.unlink(place)
     return not os.path.lexists(place)
+
+
+def _make_writable(top: Path) -> None:
+    for folder, _, _ in os.walk(top):
+        with contextlib.suppress(OSError):
+            # Opened first: what is a link by now is an error, and not followed.
+            descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _FLAGS)
+            try:
+                os.chmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) | stat.S_IRWXU)
+            finally:
+                os.close(descriptor)
 
 
 def remove_empty(path: Path, *, within: Path | Fence) -> bool:

@@ -16,6 +16,7 @@ FAILED = 1
 USAGE = 2
 BUG = 70
 PENDING = 100
+HANGUP = 129
 INTERRUPTED = 130
 
 CODES: Mapping[str, int] = MappingProxyType(
@@ -31,6 +32,7 @@ CODES: Mapping[str, int] = MappingProxyType(
         "integrity": 6,
         "no-space": 7,
         "bug": BUG,
+        "hangup": HANGUP,
         "interrupted": INTERRUPTED,
     },
 )
@@ -49,6 +51,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         BUG: "a bug in Imprint",
         75: "restart me (server to launcher only)",
         PENDING: "change pending",
+        HANGUP: "terminal closed",
         INTERRUPTED: "interrupted",
     },
 )

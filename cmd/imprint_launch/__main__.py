@@ -37,7 +37,11 @@ def main() -> int:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # Under `nohup` SIGHUP is ignored, and stays so.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
     progress = Progress(sys.stderr, quiet="--json" in words)
     failure = _build(options, words, progress)
     progress.close()

@@ -1,4 +1,4 @@
-"""Turns SIGINT and SIGTERM into one error, so that an ended run cleans up after itself the same way for both."""
+"""Turns SIGINT, SIGTERM and SIGHUP into one error, so that an ended run cleans up after itself the same way for all."""
 
 from __future__ import annotations
 
@@ -11,28 +11,40 @@ from types import FrameType
 from imprint.errors import InterruptedByUserError
 from imprint.hints import helps
 
+HANGUP = "SIGHUP"
+
 FINISH = "finish-the-change"
 """The hint after any failure while somebody's own environment is being changed."""
 
 
 @contextlib.contextmanager
 def interruptible(what: str, *, hint: str = "as-before") -> Iterator[None]:
-    """Run the body; SIGINT and SIGTERM during it end it with InterruptedByUserError, which gives the hint of that name.
+    """Run the body; SIGINT, SIGTERM and SIGHUP during it end it with InterruptedByUserError and the hint of that name.
 
-    Inside, both arrive as KeyboardInterrupt, which no `except Exception` swallows. Outside the main thread, where
-    no handler can be set, signals stay as they are.
+    Inside, they arrive as KeyboardInterrupt, which no `except Exception` swallows. What this process ignored before, as
+    under `nohup`, it still ignores. Outside the main thread, where no handler can be set, signals stay as they are.
     """
-    handled = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.signal(number, _interrupt) for number in handled}
+    before = {number: signal.signal(number, _interrupt) for number in _handled()}
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        if error.args == (HANGUP,):
+            message = f"the terminal was closed, so {what} was interrupted"
+            raise InterruptedByUserError(message, hint=helps(hint), code="hangup") from None
         raise InterruptedByUserError(f"{what} was interrupted", hint=helps(hint)) from None
     finally:
-        _State.pending = False
+        _State.pending = ""
         for number, handler in before.items():
             # None: a handler that was not set from Python; it cannot be put back.
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _handled() -> list[signal.Signals]:
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    # Windows has no SIGHUP.
+    ending = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", HANGUP) if name in signal.Signals.__members__]
+    return [number for number in ending if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextlib.contextmanager
@@ -48,19 +60,23 @@ def deferred() -> Iterator[None]:
     finally:
         _State.depth -= 1
     if _State.depth == 0 and _State.pending:
-        _State.pending = False
-        raise KeyboardInterrupt
+        name, _State.pending = _State.pending, ""
+        raise KeyboardInterrupt(name)
 
 
 class _State:
     """Handlers have no arguments of their own; they run in the main thread only."""
 
     depth = 0
-    pending = False
+    pending = ""
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
+    name = signal.Signals(number).name
+    if name == HANGUP:
+        # A terminal and its shell both say so; the second must not disturb the cleaning up after the first.
+        signal.signal(number, signal.SIG_IGN)
     if _State.depth:
-        _State.pending = True
+        _State.pending = name
     else:
-        raise KeyboardInterrupt(signal.Signals(number).name)
+        raise KeyboardInterrupt(name)

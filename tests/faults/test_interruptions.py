@@ -93,7 +93,7 @@ def test_a_kill_at_a_named_point_leaves_the_old_or_the_new(place: Place, before:
 
 
 INTERRUPTS = [("SIGINT", point) for point in NAMES]
-INTERRUPTS += [("SIGTERM", point) for point in ("installed", "pointer-flipped")]
+INTERRUPTS += [(name, point) for name in ("SIGTERM", "SIGHUP") for point in ("installed", "pointer-flipped")]
 
 
 @pytest.mark.parametrize(("name", "point"), INTERRUPTS)
@@ -102,7 +102,8 @@ def test_an_interrupt_at_a_named_point_is_said_and_leaves_nothing_half_made(
 ) -> None:
     place.setup("cpu")
     process = start(place, "gpu", "--point", point, "--signal", name)
-    assert end(process).startswith("InterruptedByUserError interrupted")
+    code = "hangup" if name == "SIGHUP" else "interrupted"
+    assert end(process).startswith(f"InterruptedByUserError {code}")
     assert process.returncode == 1
     assert_whole(place)
     if NAMES.index(point) < NAMES.index("manifest-written"):

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from imprint.errors import NotOursError
+from imprint.errors import ImprintError, NotOursError
 from imprint.runtime import placing
 from runtime.test_placing import Place, distribution
 from support.foreign import BASE, Foreign, Wheels, assert_exactly, make_wheels
+from support.sandbox import run_in
 
 INFO = "onnxruntime_gpu-1.26.0.dist-info"
 
@@ -107,3 +108,32 @@ def test_as_long_as_anything_of_it_is_left_its_record_is_there(tmp_path: Path, m
     placing.take_out(change, change.going[0])
     assert all(recorded for _, recorded in seen)
     assert not info.exists()
+
+
+@pytest.mark.parametrize("name", ["onnxruntime_gpu-1.26.0", "onnxruntime_gpu-1.31.1", "userlib-1.0"])
+@pytest.mark.parametrize("row", ["kept", "lost"])
+def test_metadata_that_may_not_be_changed_leaves_nothing_of_ours(
+    tmp_path: Path, wheels: Wheels, name: str, row: str
+) -> None:
+    def body() -> tuple[str, list[str]]:
+        foreign = Foreign(tmp_path, wheels)
+        foreign.create(*BASE, "onnxruntime-gpu==1.31.1" if name.endswith("1.31.1") else "onnxruntime-gpu==1.26.0")
+        info = foreign.packages / f"{name}.dist-info"
+        if row == "lost":
+            lines = (info / "RECORD").read_text().splitlines(keepends=True)
+            (info / "RECORD").write_text("".join(line for line in lines if ".dist-info/" not in line))
+        info.chmod(0o555)
+        before = foreign.tree()
+        try:
+            foreign.setup("cuda13" if name.endswith("1.31.1") else "cpu", repair=name.endswith("1.31.1"))
+        except ImprintError as error:
+            assert foreign.tree() == before
+            how = error.specific_code
+        else:
+            how = "done"
+        info.chmod(0o755) if info.exists() else None
+        return how, [path.name for path in foreign.prefix.glob(".imprint-*")]
+
+    how, left = run_in(tmp_path, body, plain=True)
+    assert left == []
+    assert how == ("environment-read-only" if "gpu" in name else "done")

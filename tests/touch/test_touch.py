@@ -10,6 +10,7 @@ import pytest
 
 from imprint import touch
 from imprint.errors import NotOursError
+from support.sandbox import run_in
 
 
 @pytest.fixture
@@ -97,6 +98,22 @@ def test_a_tree_with_links_out_of_it_is_removed_alone(ground: Path) -> None:
     (ground / "sub" / "out").symlink_to(ground.parent / "theirs")
     assert touch.remove_tree(ground / "sub", within=ground)
     assert theirs_of(ground) == {"file": "theirs", "deep": "/"}
+
+
+def test_a_tree_with_folders_that_may_not_be_written_is_removed(ground: Path) -> None:
+    theirs = ground.parent / "theirs"
+
+    def body() -> list[bool]:
+        inner = ground / "sub" / "a" / "b"
+        inner.mkdir(parents=True)
+        (inner / "file").touch()
+        (inner / "link").symlink_to(theirs)
+        for path in (inner, inner.parent, ground / "sub", theirs):
+            path.chmod(0o555)
+        removed = touch.remove_tree(ground / "sub", within=ground)
+        return [removed, stat.S_IMODE(theirs.stat().st_mode) == 0o555]
+
+    assert run_in(ground.parent, body, plain=True) == [True, True]
 
 
 def test_a_link_is_replaced_and_not_written_through(ground: Path) -> None:
