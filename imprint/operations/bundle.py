@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from imprint.operations.context import Context
 from imprint.operations.plan import LONGEST, parse_python_option, read_machine
 from imprint.operations.planning_inputs import gather_what_if, load_builds
 from imprint.operations.result import Remark, Result
-from imprint.operations.setup_options import SetupOptions, sources_of
+from imprint.operations.setup_options import SetupOptions, free_threaded, sources_of
+from imprint.paths import Home
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
@@ -68,13 +70,16 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     plan = inputs.plan
     if plan.build is None:
         raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
+    if (refused := free_threaded(machine)) is not None:
+        raise ImprintError(refused.message, hint=refused.hint, code=refused.code)
     builds = _builds(machine, plan.build, with_gpu=named and asks_for_gpu(inputs.request))
     model = models.load_catalogue().model(config.load(context.home, context.environ, context.flags).text("model.name"))
     names = [*options.tool_locks, BASE_LOCK, *(wheel.lock for wheel in builds.values()), model.lock]
     python = parse_series(machine.python)
     spot = collecting.spot_of(machine.platform, python)
-    uv = find_uv(context.home, context.environ, sources)
     root = options.folder.absolute()
+    _refuse_own(context.home, root)
+    uv = find_uv(context.home, context.environ, sources)
     with interruptible("bundle"):
         _claim(context)
         folder = Folder(root)
@@ -99,6 +104,17 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     if named and asks_for_gpu(inputs.request) and len(builds) < 2:
         warnings += (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
     return Result(data, warnings=warnings)
+
+
+def _refuse_own(home: Home, root: Path) -> None:
+    """Raise UsageError for a folder in the home, or where one of the home's folders leads: we remove things there."""
+    real = Path(os.path.realpath(root))
+    for own in (home.root, home.runtimes, home.models, home.data, home.tool, home.cache):
+        if real.is_relative_to(os.path.realpath(own)):
+            raise UsageError(
+                f"`{root}` is in Imprint's own folder `{own}`, where Imprint removes what it no longer needs",
+                hint=helps("another-folder-for-a-bundle"),
+            )
 
 
 def _claim(context: Context) -> None:

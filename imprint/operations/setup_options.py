@@ -113,7 +113,8 @@ def free_threaded(machine: Machine) -> Remark | None:
     Source: the package index, 2026-12-01: orjson 3.13.0 has no wheel for cp313t and cp314t, tokenizers 0.23.3 none for
     cp313t, and neither is ever built here.
     """
-    if not (machine.python.abi or "").endswith("t"):
+    python = machine.python
+    if not (python.abi or "").endswith("t") and not (python.version or "").endswith("t"):
         return None
     message = f"orjson, which embedding needs, has no wheel for {facts.python(machine)}"
     return Remark("python-abi-no-wheel", message, helps("standard-python"))

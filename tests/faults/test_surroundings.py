@@ -12,13 +12,18 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError, InterruptedByUserError, NetworkError, NoSpaceError
+from imprint.hints import helps
+from imprint.operations.bundle import BundleOptions, bundle
 from imprint.operations.check import check
+from imprint.operations.context import Context
 from imprint.operations.status import status
+from imprint.paths import Home
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import current_target, interpreter_of
 from imprint.runtime.uv import Sources, find_uv
+from support.hostile_index import Index, serving
 from support.place import Place
-from support.twins import Twins, loaded, make_twins
+from support.twins import Twins, loaded, lock, make_twins, wheel
 
 pytestmark = pytest.mark.faults
 CPU = "onnxruntime 1.31.1 onnxruntime"
@@ -79,6 +84,32 @@ def test_a_disk_of_any_size_is_enough_or_said_to_be_full(disk: Disk, twins: Twin
     disk.change("size=64m")
     assert place.setup().ok
     assert place.runs() == CPU
+
+
+@pytest.mark.parametrize("size", [4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("what", ["bundle", "home"])
+def test_a_full_disk_stops_a_bundle_with_a_hint(disk: Disk, tmp_path: Path, twins: Twins, what: str, size: int) -> None:
+    """Sizes in kB, of the disk that the bundle, or the home whose cache is used, lies on."""
+    wheels = twins.wheels
+    model = wheel(tmp_path / "more", "tiny-model", "1.0", {"model/model.onnx": "m" * 99})
+    lock_path = tmp_path / "model-minilm.txt"
+    lock(lock_path, {"tiny-model==1.0": model})
+    for path in wheels.glob("*.whl"):
+        shutil.copy(path, model.parent)
+    disk.mount(f"size={size}k")
+    folders = {"bundle": tmp_path / "bundle", "home": tmp_path / "home"} | {what: disk.folder / what}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_", "IMPRINT_"))}
+
+    def locks(name: str) -> Path:
+        return lock_path if name.startswith("model") else twins.lock_path(name)
+
+    with serving(Index(model.parent)) as index:
+        options = BundleOptions("linux-x86_64", folders["bundle"], index_url=index.url, lock_path=locks, tool_locks=())
+        try:
+            bundle(Context(Home(folders["home"]), environ, {"model.device": "cpu"}), options, lambda _: None)
+        except ImprintError as error:
+            assert (error.specific_code, error.hint) == ("no-space", helps("free-space"))  # noqa: PT017 - success is as good
+            assert str(disk.folder) in error.message  # noqa: PT017 - as above
 
 
 def test_a_full_disk_leaves_what_was_current(disk: Disk, twins: Twins) -> None:
