@@ -169,6 +169,10 @@ def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, En
     completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
     application = typer.main.get_command(build(commands, words[0] if words and not completing else None))
     quicken(application)
+    if "--install-completion" in arguments:
+        from imprint_cli.completion import with_our_completion
+
+        with_our_completion(application)
     with_our_help(application)
     if not arguments and not completing:
         with application.make_context("imprint", ["config"]) as context:
