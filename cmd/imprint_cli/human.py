@@ -102,20 +102,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def size(count: int | None) -> str:
-    """Return bytes as people write them, in decimal units: `1.4 GB`, `23.8 MB`; `unknown` for None."""
-    if count is None:
-        return "unknown"
-    if count < 1000:
-        return f"{count} B"
-    value = float(count)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.95:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1000:.1f} TB"
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return an aligned table with a head line; columns are as wide as their widest cell, no trailing spaces."""
     lines = [list(head), *(list(row) for row in rows)]

@@ -7,7 +7,8 @@ from typing import TextIO
 
 from imprint.printable import printable_line
 from imprint.runtime.events import Event
-from imprint_cli.human import animates, draw, duration, say, size
+from imprint.sizes import in_units as size
+from imprint_cli.human import animates, draw, duration, say
 
 HEARTBEAT_SECONDS = 10.0
 """Without a terminal, a long step says this often that it is still at work."""

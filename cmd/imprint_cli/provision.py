@@ -11,9 +11,9 @@ from imprint.operations.context import Context
 from imprint.operations.plan import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Plan
+from imprint.sizes import in_units as size
 from imprint_cli import human
 from imprint_cli.answer import Answer
-from imprint_cli.human import size
 from imprint_cli.machine import emit_event
 from imprint_cli.progress import Progress
 from imprint_cli.render import describe_build, render_download
@@ -116,4 +116,6 @@ def _change(change: Mapping[str, Any]) -> str:
     name, old, new = change["name"], change["from"], change["to"]
     if old is None:
         return f"+ {name} {new}"
+    if old == new:
+        return f"~ {name} {new} (reinstalled)"
     return f"- {name} {old}" if new is None else f"~ {name} {old} -> {new}"

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from imprint_cli.human import size, table
+from imprint.sizes import in_units as size
+from imprint_cli.human import table
 
 Data = Mapping[str, Any]
 
@@ -19,10 +20,10 @@ def describe_build(build: str | None, version: str | None, device: Data | None) 
     return text
 
 
-def render_plan(data: Data, besides: int = 0) -> str:
+def render_plan(data: Data, download: Data | None = None) -> str:
     """Render a plan: the decision and its reason first, then what was refused, notes, sizes, what is pending.
 
-    `besides` are the bytes that setup would download for embedding beside the build.
+    `download` is what setup would fetch, for embedding too.
     """
     build = describe_build(data["build"], data["version"], data["device"])
     kept = data["provisional"] and data["build"] not in {None, "cpu"} and data["device"] is None
@@ -33,14 +34,19 @@ def render_plan(data: Data, besides: int = 0) -> str:
         lines.append(f"hint: {data['hint']}")
     lines += _refusals(data)
     lines += [f"note: {note['reason']}" for note in data["notes"]]
-    if data["build"] is not None and data["pending"]:
-        more = f" (and {size(besides)} for embedding)" if besides else ""
-        sizes = f"{size(data['download_bytes'])}{more}, on disk: {size(data['installed_bytes'])}"
-        lines.append(f"download: {sizes if data['download_bytes'] != 0 else 'what is missing'}")
-    installed = data["installed"]
-    have = describe_build(installed["build"], installed["version"], None) if installed else "nothing"
+    if data["build"] is not None and data["pending"] and download is not None:
+        lines.append(render_download(download) if data["download_bytes"] != 0 else "download: what is missing")
+    have = _installed(data["installed"])
     lines.append(f"installed: {have}; " + ("change pending" if data["pending"] else "nothing to change"))
     return "\n".join([*lines, *_gates(data.get("gates", ()))])
+
+
+def _installed(data: Data | None) -> str:
+    if data is None:
+        return "nothing"
+    if data["build"] is None:
+        return f"ONNX Runtime {data['version']}, which is not one of Imprint's builds"
+    return describe_build(data["build"], data["version"], None)
 
 
 def render_download(data: Data) -> str:
@@ -48,7 +54,7 @@ def render_download(data: Data) -> str:
     named = (("build", "the build"), ("packages", "packages for embedding"), ("model", "the model"))
     parts = [f"{size(data[key])} for {what}" for key, what in named if data[key] != 0]
     total = f"{size(data['total'])}: " if len(parts) > 1 and data["total"] is not None else ""
-    disk = f"; on disk: {size(data['on_disk'])}" if data["on_disk"] else ""
+    disk = f"; on disk: about {size(data['on_disk'])}" if data["on_disk"] else ""
     return f"download: at most {total}{', '.join(parts)}{disk}"
 
 

@@ -12,7 +12,7 @@ from imprint.doctor.judging import (
     what_embeddings_run_on,
 )
 from imprint.planning.model import Plan
-from imprint.runtime.space import in_units
+from imprint.sizes import in_units
 
 GPU_ABSENT = frozenset(
     {"device-cpu", "no-nvidia-gpu", "vendor-not-nvidia", "os-no-gpu-build", "arch-no-gpu-build"},

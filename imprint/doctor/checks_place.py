@@ -6,7 +6,7 @@ from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, missing, skipped
 from imprint.errors import ImprintError, InvalidValueError, StateNewerError
-from imprint.runtime.space import in_units
+from imprint.sizes import in_units
 
 LOW_SPACE = 500_000_000
 """Free bytes below which the disk is called nearly full even when nothing has to be downloaded."""
@@ -126,6 +126,8 @@ def disk_unused(facts: Facts) -> list[Finding]:
         f"{in_units(unused.cache)} in the cache that nothing installed uses" if unused.cache else "",
     ]
     seen = " and ".join(part for part in parts if part) or "nothing"
+    if unused.kept:
+        seen += f"; {in_units(unused.kept)} in the cache are kept for `--retry-gpu` until `imprint prune`"
     if unused.generations + unused.cache < MUCH_UNUSED:
         return [_ok(facts, check, f"unused: {seen}")]
     return [finding(facts, check, "space-unused", WARNING, f"unused: {seen}")]

@@ -13,8 +13,8 @@ from imprint.doctor.situation import reinstall, shell
 from imprint.quoting import joined
 from imprint.runtime.metadata import is_vendor
 from imprint.runtime.proof import lacking
-from imprint.runtime.space import in_units
 from imprint.runtime.vendors import OURS, replaced_sentence
+from imprint.sizes import in_units
 
 _CONCERNED = re.compile(
     r"onnxruntime|onnxruntime-.*|nvidia-.*|numpy|protobuf|flatbuffers|packaging|sympy|coloredlogs|tokenizers|orjson"

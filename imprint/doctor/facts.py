@@ -181,11 +181,15 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """Bytes that nothing needs: generations that are neither current nor kept, and files of the cache alone."""
+    """Bytes that nothing needs: generations that are neither current nor kept, and files of the cache alone.
+
+    `kept` are those of the cache where it keeps what another try of a GPU would download; they do not count as unused.
+    """
 
     generations: int = 0
     cache: int = 0
     cache_path: str = ""
+    kept: int = 0
 
 
 PLAIN = Situation(

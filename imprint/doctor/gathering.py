@@ -24,7 +24,7 @@ from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.model import Machine
 from imprint.probing.host import RealHost
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.runtime import generations, inventory, space
+from imprint.runtime import deferred, generations, inventory, space
 from imprint.runtime.inventory import Distribution, Inventory, RuntimePackage, is_runtime
 from imprint.runtime.metadata import is_vendor, read_held
 from imprint.runtime.target import Target, interpreter_of, read_pointer
@@ -270,7 +270,10 @@ def unused(home: Home) -> Unused:
     in_generations = sum(space.added_by(folder, others) for folder in old)
     # A file with a second link is in some runtime; one without is the cache's alone.
     in_cache = sum(found.st_size for found in inventory.tree_files(home.cache) if found.st_nlink == 1)
-    return Unused(in_generations, 0 if copies(home) else in_cache, str(home.cache))
+    in_cache = 0 if copies(home) else in_cache
+    if deferred.read_only(home).kept:
+        return Unused(in_generations, 0, str(home.cache), in_cache)
+    return Unused(in_generations, in_cache, str(home.cache))
 
 
 def copies(home: Home) -> bool:

@@ -8,7 +8,7 @@ from imprint.causes.situation import Situation
 from imprint.doctor.facts import Facts
 from imprint.planning.model import Plan
 from imprint.quoting import CMD, POWERSHELL, SH, joined, quoted
-from imprint.runtime.space import in_units
+from imprint.sizes import in_units
 
 _PACKAGES = {"cpu": "onnxruntime"}
 """The distribution of a build of ours, where it is not `onnxruntime-gpu`."""

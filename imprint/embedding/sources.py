@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import IO
 
+from imprint.embedding import encodings
 from imprint.errors import UsageError
 from imprint.hints import helps
 from imprint.quoting import typed
@@ -34,20 +35,31 @@ STDIN = "standard input"
 def texts_of_arguments(texts: Iterable[str]) -> Iterator[bytes]:
     """Yield the texts of a command line. Raises UsageError for one that was not valid UTF-8."""
     for number, text in enumerate(texts, 1):
-        yield _encoded(text, f"text {number}")
+        try:
+            yield text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise _argument_error(text, number) from None
+
+
+def _argument_error(text: str, number: int) -> UsageError:
+    """Return the error of an argument that is not UTF-8, with what would convert the bytes that were given."""
+    try:
+        given = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return UsageError(f"text {number}: not valid Unicode (half of a surrogate pair)")
+    encoding = encodings.wide_encoding(given) or "ISO-8859-1"
+    return UsageError(f"text {number}: not valid UTF-8", hint=helps("convert-argument", encoding=encoding))
 
 
 def texts_of_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
     """Yield one text a line, without its LF or CRLF; a blank line is an empty text. Raises UsageError."""
-    for number, line in _lines(stream, name):
-        _checked(line, name, number)
+    for _, line in _lines(stream, name):
         yield line
 
 
 def texts_of_json_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
     """Yield the text of each line: a JSON string, or an object with a string `text`. Raises UsageError."""
     for number, line in _lines(stream, name):
-        _checked(line, name, number)
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -62,41 +74,48 @@ def texts_of_json_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
+    number, start = 0, b""
     while line := stream.readline(LONGEST + 3):
         number += 1
+        if len(start) < encodings.SAMPLE:
+            start += line[: encodings.SAMPLE]
         if number == 1:
-            _refuse_wide(line, name)
+            _refuse_marked(line, name)
             line = line.removeprefix(codecs.BOM_UTF8)  # what an editor put before the first text
         text = line[:-1] if line.endswith(b"\n") else line
         text = text.removesuffix(b"\r") if len(text) < len(line) else text
         if len(text) > LONGEST:
             raise UsageError(f"{name}, line {number}: longer than 16 MiB")
+        _checked(text, start, name, number)
         yield number, text
 
 
-def _checked(line: bytes, name: str, number: int) -> None:
+def _checked(line: bytes, start: bytes, name: str, number: int) -> None:
+    """Raise UsageError for a line that is not UTF-8; `start` is how the whole source begins, this line included."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
+        wide = encodings.wide_encoding(start)
+        if wide is not None:
+            raise _wide_error(wide, name) from None
         raise UsageError(
             f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})",
             hint=_how_to_convert("ISO-8859-1", name, "convert-if-latin-1"),
         ) from None
+    if number == 1 and (wide := encodings.wide_although_valid(line, start)) is not None:
+        raise _wide_error(wide, name)
 
 
-def _refuse_wide(line: bytes, name: str) -> None:
-    """Raise UsageError when the first line is in an encoding of two or four bytes a character."""
+def _wide_error(encoding: str, name: str) -> UsageError:
+    return UsageError(f"{name} seems to be {encoding}, not UTF-8", hint=_how_to_convert(encoding, name))
+
+
+def _refuse_marked(line: bytes, name: str) -> None:
+    """Raise UsageError when the first line begins with the mark of an encoding of two or four bytes a character."""
     for mark, encoding in _MARKS.items():
         if line.startswith(mark):
             raise UsageError(
                 f"{name} is {encoding}, not UTF-8: it starts with the byte order mark {mark.hex(' ')}",
-                hint=_how_to_convert(encoding, name),
-            )
-    for start, encoding in ((1, "UTF-16LE"), (0, "UTF-16BE")):
-        if len(line) >= 4 and not any(line[start::2]) and all(line[1 - start :: 2][:2]):
-            raise UsageError(
-                f"{name} is {encoding}, not UTF-8: every second byte of its first line is zero",
                 hint=_how_to_convert(encoding, name),
             )
 

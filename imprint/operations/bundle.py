@@ -32,6 +32,7 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import BASE_LOCK, own_python
 from imprint.runtime.uv import Uv, find_uv
+from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write
 
@@ -183,5 +184,5 @@ def _fetch(
         on_event(Event("progress", "download", "collecting wheels", done, total or None))
 
     size = sum(folder.fetch(file, uv, on_bytes) for file in every.values())
-    on_event(Event("done", "download", f"{len(every)} wheels, {space.in_units(size)}", size, size))
+    on_event(Event("done", "download", f"{len(every)} wheels, {in_units(size)}", size, size))
     return size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from imprint.operations.context import Context
@@ -58,9 +58,11 @@ def download_into(context: Context, inputs: Inputs, install: Iterable[str], base
     return Download(build, packages, model_download(context), None if on_disk is None else on_disk + unpacked)
 
 
-def besides(context: Context, *, here: bool) -> int:
-    """Return what setup downloads beside a build: packages for embedding, and the model unless it is `here` already."""
-    return BASE_DOWNLOAD + model_download(context, here=here)
+def download_for(context: Context, plan: Mapping[str, Any], *, here: bool) -> Download:
+    """Return what setup fetches for a plan's document; the model too, unless it is `here` already."""
+    build, on_disk = plan["download_bytes"], plan["installed_bytes"]
+    unpacked = None if on_disk is None else on_disk + BASE_INSTALLED
+    return Download(build, BASE_DOWNLOAD, model_download(context, here=here), unpacked)
 
 
 def model_download(context: Context, *, here: bool = True) -> int:

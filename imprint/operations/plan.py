@@ -62,6 +62,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     warnings: tuple[Remark, ...] = ()
     errors: tuple[Remark, ...] = ()
     pending: bool | None = None
+    target: Target | None = None
     if options.machine is not None and options.venv is not None:
         raise UsageError("`--machine` and `--venv` were both given", hint=helps("give-one"))
     if options.machine is not None:
@@ -74,6 +75,8 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
             warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
     warnings = (*warnings, *unused_gpu_device(context))
     data = plan_to_json(inputs.plan)
+    if data["installed"] is None and options.installed is None and target is not None and target.version is not None:
+        data["installed"] = {"build": None, "version": target.version}
     data["pending"] = data["pending"] if pending is None else pending
     refused = _refused(inputs)
     if options.check and refused is not None:

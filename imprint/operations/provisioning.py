@@ -30,7 +30,7 @@ from imprint.planning.model import Installed, Machine, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
-from imprint.runtime import deferred, generations, prune, space
+from imprint.runtime import deferred, generations, prune
 from imprint.runtime.check import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
@@ -38,6 +38,7 @@ from imprint.runtime.prune import Pruned
 from imprint.runtime.recipe import Recipe, pins_of, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
+from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.findings import Findings
 
@@ -328,9 +329,9 @@ def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
 def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
     """Say what became free, and what waits for whom."""
     if pruned.freed:
-        on_event(Event("done", "prune", f"{space.in_units(pruned.freed)} freed", pruned.freed, pruned.freed))
+        on_event(Event("done", "prune", f"{in_units(pruned.freed)} freed", pruned.freed, pruned.freed))
     for left in pruned.deferred:
-        size = space.in_units(left.size)
+        size = in_units(left.size)
         on_event(
             Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid}; a later run removes it")
         )

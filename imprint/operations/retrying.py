@@ -14,6 +14,7 @@ from imprint.planning.gates import wheel_for
 from imprint.planning.rule import asks_for_gpu
 from imprint.runtime import deferred, space
 from imprint.runtime.recipe import BASE_DOWNLOAD
+from imprint.sizes import in_units
 
 KEEP_FREE = 5 * 10**9
 """Bytes. What a retry would download is kept while at least this much of the disk stays free."""
@@ -39,7 +40,7 @@ def retry_hint(context: Context, inputs: Inputs, build: str | None, venv: Path |
         return helps("retry-gpu-kept", setup=setup)
     if size is None:
         return helps("retry-gpu-again", setup=setup)
-    return helps("retry-gpu-download", setup=setup, size=space.in_units(size))
+    return helps("retry-gpu-download", setup=setup, size=in_units(size))
 
 
 def failed_build(inputs: Inputs) -> str | None:

@@ -134,7 +134,7 @@ class _InplaceRun:
             warnings=(
                 *remarks_of(self.findings),
                 *(self.warnings or not_honoured(self.context, plan, refused)),
-                *_vendors(self._changes()),
+                *_replaced_vendors(self._changes()),
                 *_left_out(self.outcomes),
                 *(remark for outcome in self.outcomes for remark in remarks_of_skipped(outcome)),
                 *remarks_of_pruned(pruned),
@@ -189,8 +189,9 @@ class _InplaceRun:
             confirm_download(self.options, inputs, _download(self.context, self.seams, inputs, prepared))
         if prepared.interrupted:
             self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
-        for remark in _vendors([{"name": one.name, "to": one.after} for one in prepared.replacement.changes]):
-            self.on_event(Event("info", "plan", remark.message))
+        leaving = vendors.leaving([{"name": one.name, "to": one.after} for one in prepared.replacement.changes])
+        if leaving:
+            self.on_event(Event("info", "plan", f"this replaces {vendors.with_providers(leaving)}"))
         if not prepared.interrupted:
             self._provide_model()
         deferred.note(self.context.home, _names(prepared))
@@ -222,14 +223,16 @@ class _InplaceRun:
         return pruned
 
     def _changes(self) -> list[dict[str, Any]]:
-        """Return what changed from before the first to after the last change."""
+        """Return what is different from before the first change, and what a single one installed anew."""
         first: dict[str, str | None] = {}
         last: dict[str, str | None] = {}
         for outcome in self.outcomes:
             for change in outcome.plan.replacement.changes:
                 first.setdefault(change.name, change.before)
                 last[change.name] = change.after
-        return [{"name": name, "from": first[name], "to": last[name]} for name in sorted(last)]
+        once = len(self.outcomes) == 1
+        names = [name for name in sorted(last) if first[name] != last[name] or (once and last[name] is not None)]
+        return [{"name": name, "from": first[name], "to": last[name]} for name in names]
 
     def _gather(self, target: Target | None, *, ignore_failed: bool = False, device: str | None = None) -> Inputs:
         flags = dict(self.context.flags) | ({"model.device": device} if device is not None else {})
@@ -263,6 +266,15 @@ def _vendors(changes: Sequence[Mapping[str, Any]]) -> tuple[Remark, ...]:
         return ()
     hint = as_one(general_remedies(catalogue().causes["vendor-build-replaced"]))
     return (Remark("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
+
+
+def _replaced_vendors(changes: Sequence[Mapping[str, Any]]) -> tuple[Remark, ...]:
+    """Say which provider went with a vendor's build that was replaced."""
+    names = vendors.leaving(changes)
+    if not names:
+        return ()
+    message = f"`imprint setup` replaced {vendors.with_providers(names)}"
+    return (Remark("vendor-build-replaced", message, helps("vendor-build-back", names=" and ".join(names))),)
 
 
 def _left_out(outcomes: Sequence[InplaceOutcome]) -> tuple[Remark, ...]:

@@ -8,6 +8,7 @@ from imprint.planning.builds import CPU, BuildTable
 from imprint.planning.gates import preference
 from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
+from imprint.sizes import in_units
 from imprint.values import Record, replace
 
 _DEVICES = ("cpu", "gpu", "auto")
@@ -78,9 +79,5 @@ def _detail(plan: Plan, builds: BuildTable) -> str:
         return plan.reason
     if not plan.pending:
         return f"{plan.reason}; the {build.title} build {plan.version} is installed"
-    size = "" if plan.download_bytes is None else f", a download of {_megabytes(plan.download_bytes)}"
+    size = "" if plan.download_bytes is None else f", a download of {in_units(plan.download_bytes)}"
     return f"{plan.reason}; installs the {build.title} build {plan.version}{size}"
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(1, round(size / 1e6))} MB"

@@ -223,10 +223,8 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
     uv.create(prefix, recipe.executable)
     reached("environment-created")
     python = target.interpreter_of(prefix)
-    before = space.used_by(uv.home.cache)
     if uv.install(recipe.locks, python=python, needed=needed, on_bytes=on_bytes):
-        grown = max(0, space.used_by(uv.home.cache) - before)
-        on_event(Event("done", "download", f"downloaded and unpacked, {space.in_units(grown)} on disk", grown, grown))
+        on_event(Event("done", "download", "downloaded and unpacked", recipe.needed, recipe.needed))
     reached("installed")
     on_event(Event("start", "verify", "verifying the installed files"))
     seen = inventory.inspect(prefix, deep=deep)
@@ -242,8 +240,7 @@ def _install(uv: Uv, recipe: Recipe, prefix: Path, deep: bool, on_event: OnEvent
         uv.install(recipe.locks, python=python, needed=needed, on_bytes=on_bytes)
         seen = inventory.inspect(prefix, deep=deep)
     _require_whole(seen, recipe)
-    size = space.in_units(sum(found.size for found in seen.distributions))
-    on_event(Event("done", "install", f"{len(seen.distributions)} packages, {size}, every file as recorded"))
+    on_event(Event("done", "install", f"{len(seen.distributions)} packages, every file as recorded"))
     return seen
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ class Asked:
 class InplacePlan:
     """What will be done to an environment; nothing has been done yet.
 
-    `download_bytes` is what a download takes at most, None where unknown; `freed_bytes` the size of what goes.
+    `download_bytes` is what a download takes at most, None where unknown; `removed_bytes` the size of what goes.
     `interrupted` tells that an earlier run was, and that this one finishes it. `leftovers` are files that no
     distribution claims in the folder of ONNX Runtime and that are rests of a build, `kept` those that are the owner's;
     `staged` tells that a killed run left what it had unpacked.
@@ -58,6 +59,7 @@ class InplacePlan:
     journal: Journal | None
     receipt: Receipt | None
     download_bytes: int | None
+    removed_bytes: int = 0
     kept: tuple[str, ...] = ()
     staged: bool = False
 
@@ -103,7 +105,7 @@ class InplacePlan:
             "leftovers": list(self.leftovers),
             "interrupted": self.interrupted,
             "download_bytes": self.download_bytes,
-            "removed_bytes": decided.freed,
+            "removed_bytes": self.removed_bytes,
         }
 
 
@@ -178,8 +180,19 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
         journal=interrupted,
         receipt=receipt,
         download_bytes=asked.plan.download_bytes if decided.install else 0,
+        removed_bytes=_size_of(ground, touched),
         staged=staging.is_left(environment.prefix, environment.packages),
     )
+
+
+def _size_of(ground: Ground, going: Iterable[Held]) -> int:
+    """Return the bytes of the files of distributions, a file that several list or link to counted once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for place in {ground.place(path) for found in going for path in found.files} - {None}:
+        with contextlib.suppress(OSError):
+            status = os.lstat(os.fspath(place or ""))
+            sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 def _rests(

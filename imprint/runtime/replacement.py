@@ -97,7 +97,6 @@ class Replacement:
     changes: tuple[Change, ...]
     requirers: tuple[Requirer, ...]
     stays: tuple[Stays, ...]
-    freed: int
 
     @property
     def is_empty(self) -> bool:
@@ -144,7 +143,6 @@ def decide_replacement(
         changes=_changes(wanted, install, {found.name: found.reason for found in unused}, groups),
         requirers=tuple(_requirers(held, leaving, wanted, environment)),
         stays=tuple(stays),
-        freed=sum(found.size for name in uninstall for found in groups[name]),
     )
 
 

@@ -11,6 +11,7 @@ from imprint import touch
 from imprint.errors import NoSpaceError
 from imprint.hints import helps
 from imprint.runtime.inventory import tree_files
+from imprint.sizes import in_units
 
 
 def free_at(path: Path) -> int | None:
@@ -77,13 +78,3 @@ def added_by(folder: Path, others: tuple[Path, ...]) -> int:
     """Return the bytes that `folder` takes beyond the files it shares, as hard links, with `others`."""
     shared = {(status.st_dev, status.st_ino) for other in others for status in tree_files(other)}
     return sum(status.st_size for status in tree_files(folder) if (status.st_dev, status.st_ino) not in shared)
-
-
-def in_units(count: int | None) -> str:
-    """Return a size as people read it: `1.4 GB`, `133 MB`."""
-    if count is None:
-        return "unknown"
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}" if count < 10 * size else f"{count / size:.0f} {unit}"
-    return f"{count} B"

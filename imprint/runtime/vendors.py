@@ -32,6 +32,10 @@ def leaving(changes: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def replaced_sentence(names: Iterable[str]) -> str:
-    """Say what `setup` takes away with builds that are not ours."""
-    told = [f"{name} with its {_PROVIDERS[name]}" if name in _PROVIDERS else name for name in names]
-    return f"`imprint setup` would replace {' and '.join(told)}"
+    """Say what `setup` would take away with builds that are not ours."""
+    return f"`imprint setup` would replace {with_providers(names)}"
+
+
+def with_providers(names: Iterable[str]) -> str:
+    """Return vendors' builds, each with the provider that only it has."""
+    return " and ".join(f"{name} with its {_PROVIDERS[name]}" if name in _PROVIDERS else name for name in names)

@@ -18,6 +18,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.runtime import space
 from imprint.runtime.interrupts import deferred
+from imprint.sizes import in_units
 from imprint.state.files import raise_for_write
 
 POLL_SECONDS = 0.4
@@ -61,7 +62,7 @@ class Watch:
         total, now = sum(grown), time.monotonic()
         most = most_of(self.needed)
         if total > most:
-            raise self._stopped(f"more than {space.in_units(most)} arrived without an end")
+            raise self._stopped(f"more than {in_units(most)} arrived without an end")
         if total >= self.last + STALL_BYTES or total < self.last:
             self.last, self.moved = total, now
         elif now - self.moved > STALL_SECONDS:

@@ -8,6 +8,7 @@ import pytest
 from imprint.errors import UsageError
 from imprint.planning.model import Plan
 from imprint.runtime.events import Event
+from imprint.sizes import in_units
 from imprint_cli import human, provision, render
 from imprint_cli.progress import HEARTBEAT_SECONDS, Progress
 
@@ -33,7 +34,7 @@ def test_colour(environ: dict[str, str], is_tty: bool, expected: bool) -> None:
 
 def test_sizes_and_tables() -> None:
     sizes = [None, 0, 999, 1000, 23_800_000, 1_363_000_000, 2_500_000_000_000]
-    assert [human.size(size) for size in sizes] == ["unknown", "0 B", "999 B", "1.0 kB", "23.8 MB", "1.4 GB", "2.5 TB"]
+    assert [in_units(size) for size in sizes] == ["unknown", "0 B", "999 B", "1.0 kB", "24 MB", "1.4 GB", "2.5 TB"]
     assert human.table(["a", "name"], [["1", "x"], ["22", "yy"]]) == "a   name\n1   x\n22  yy"
 
 
@@ -57,7 +58,7 @@ def test_progress_without_a_terminal_is_one_line_a_step_and_a_heartbeat() -> Non
     progress(Event("done", "download", "packages are here"))
     progress.close()
     assert stream.getvalue() == (
-        "download: getting packages (5.0 MB of 40.0 MB)\nwarning: odd\ndownload: packages are here\n"
+        "download: getting packages (5.0 MB of 40 MB)\nwarning: odd\ndownload: packages are here\n"
     )
 
 
@@ -149,6 +150,15 @@ def test_a_plan_reads_decision_first_and_groups_what_was_refused_alike() -> None
     assert "not cuda13, cuda12: a (driver-too-old)" in lines
     assert "note: a note" in lines
     assert lines[-1] == "installed: nothing; change pending"
+
+
+def test_a_plan_names_what_is_installed_and_one_sum_for_the_download() -> None:
+    download = {"build": 40_000_000, "packages": 5_000_000, "model": 23_000_000, "total": 68_000_000, "on_disk": 133e6}
+    lines = render.render_plan(plan_data(installed={"build": None, "version": "1.22.0"}), download).splitlines()
+    assert lines[-1] == "installed: ONNX Runtime 1.22.0, which is not one of Imprint's builds; change pending"
+    (told,) = [line for line in lines if line.startswith("download")]
+    parts = "40 MB for the build, 5.0 MB for packages for embedding, 23 MB for the model"
+    assert told == f"download: at most 68 MB: {parts}; on disk: about 133 MB"
 
 
 def test_a_machine_without_a_build_still_gets_a_plan_to_read() -> None:

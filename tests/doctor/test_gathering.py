@@ -1,15 +1,19 @@
 """What doctor gathers: limits run together, and nothing that is found wrong on the way keeps it from answering."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
-from imprint.doctor.gathering import Gathering
+from imprint.doctor.checks_place import disk_unused
+from imprint.doctor.facts import Unused
+from imprint.doctor.gathering import Gathering, unused
 from imprint.errors import ImprintError
 from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
-from imprint.runtime import journal
+from imprint.runtime import deferred, journal
 from support.foreign import Foreign, make_wheels
+from support.recorded import MANAGED
 
 
 class Clock:
@@ -87,3 +91,15 @@ def test_a_record_of_a_newer_imprint_is_a_finding(tmp_path: Path) -> None:
         assert told == {"state-newer"}
         assert len(findings) > 20
     assert store.receipt.read_text("utf-8") == '{"schema": 99}'
+
+
+def test_what_is_kept_for_another_try_of_a_gpu_is_not_called_unused(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    (home.cache / "archive-v0").mkdir(parents=True)
+    (home.cache / "archive-v0" / "wheel").write_bytes(b"x" * 1000)
+    assert unused(home) == Unused(0, 1000, str(home.cache), 0)
+    deferred.keep(home, ["onnxruntime-gpu"])
+    assert unused(home) == Unused(0, 0, str(home.cache), 1000)
+    (told,) = disk_unused(replace(MANAGED, unused=Unused(0, 0, "", 3 * 10**9)))
+    assert told.status == "ok"
+    assert told.seen == "unused: nothing; 3.0 GB in the cache are kept for `--retry-gpu` until `imprint prune`"

@@ -106,7 +106,7 @@ def test_a_gpu_that_is_asked_for_and_not_here_is_a_choice_that_is_refused() -> N
 
 
 def test_sizes_are_told_where_they_are_known() -> None:
-    for size, said in ((1_357_000_000, "1.4 GB"), (23_800_000, "24 MB"), (400, "1 MB")):
+    for size, said in ((1_357_000_000, "1.4 GB"), (23_800_000, "24 MB"), (400, "400 B")):
         cpu = TABLE.cpu
         wheels = tuple(replace(wheel, download_bytes=size) for wheel in cpu.wheels)
         table = replace(TABLE, builds=(*TABLE.cuda, replace(cpu, wheels=wheels)))

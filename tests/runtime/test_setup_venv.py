@@ -107,6 +107,18 @@ def test_a_dry_run_lists_every_change_and_who_requires_it(foreign: Foreign) -> N
     assert not list(foreign.home.root.iterdir())
 
 
+def test_a_plan_names_a_version_that_is_none_of_our_builds(foreign: Foreign) -> None:
+    info = "package_name = 'onnxruntime'\n__version__ = '1.22.7'\n"
+    files = {"onnxruntime/__init__.py": "", "onnxruntime/capi/build_and_package_info.py": info}
+    foreign.wheels.add("onnxruntime", "1.22.7", files, [])
+    foreign.uninstall("onnxruntime")
+    foreign.install("onnxruntime==1.22.7")
+    result = plan(Context(foreign.home, context_of(foreign).environ, {}), PlanOptions(venv=foreign.prefix))
+    assert result.data["installed"] == {"build": None, "version": "1.22.7"}
+    assert result.data["pending"]
+    assert problems(result.data, SHAPES["plan"]) == []
+
+
 def test_a_vendors_build_is_named_before_it_is_replaced(foreign: Foreign) -> None:
     """Its provider goes with it, which nobody finds out from a version number."""
     files = {
@@ -120,7 +132,18 @@ def test_a_vendors_build_is_named_before_it_is_replaced(foreign: Foreign) -> Non
         result = set_up(foreign, dry_run=dry_run)
         (warned,) = [one for one in result.warnings if one.code == "vendor-build-replaced"]
         assert "onnxruntime-openvino with its OpenVINOExecutionProvider" in warned.message
-        assert "without `--venv`" in (warned.hint or "")
+        assert ("would replace" in warned.message) == dry_run
+        assert ("without `--venv`" in (warned.hint or "")) == dry_run
+    assert warned.hint == "to have it back, uninstall ONNX Runtime there and install onnxruntime-openvino again"
+
+
+def test_a_failed_retry_of_a_gpu_lists_only_what_is_different_now(foreign: Foreign) -> None:
+    set_up(foreign, "gpu", prove=failing)
+    result = set_up(foreign, "gpu", prove=failing, retry_gpu=True)
+    assert result.data["status"]["runs_on"] == "cpu"
+    assert result.data["changes"] == []
+    repaired = set_up(foreign, repair=True)
+    assert {"name": "onnxruntime", "from": "1.31.1", "to": "1.31.1"} in repaired.data["changes"]
 
 
 def test_to_the_gpu_and_back(foreign: Foreign) -> None:

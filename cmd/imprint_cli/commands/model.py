@@ -75,14 +75,15 @@ def remove(
 
 def render_removed(data: Mapping[str, Any]) -> str:
     """Render what was removed."""
-    from imprint_cli.human import size
+    from imprint.sizes import in_units as size
 
     return f"removed {data['name']}: {size(data['freed_bytes'])} freed"
 
 
 def render_models(data: Mapping[str, Any]) -> str:
     """Render the table of models; the configured one is marked."""
-    from imprint_cli.human import size, table
+    from imprint.sizes import in_units as size
+    from imprint_cli.human import table
 
     rows = [
         [

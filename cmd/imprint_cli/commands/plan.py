@@ -44,7 +44,7 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     It changes nothing.
     """
     from imprint.operations.context import Context
-    from imprint.operations.downloads import besides
+    from imprint.operations.downloads import download_for
     from imprint.operations.plan import PlanOptions
     from imprint.operations.plan import plan as decide_here
     from imprint_cli.render import render_plan
@@ -61,5 +61,5 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     )
     result = decide_here(context, options)
     pending = check and result.ok and result.data["pending"]
-    more = besides(context, here=machine is None)
-    return Answer(result, lambda data: render_plan(data, more), exits.PENDING if pending else None)
+    download = download_for(context, result.data, here=machine is None).to_json()
+    return Answer(result, lambda data: render_plan(data, download), exits.PENDING if pending else None)
