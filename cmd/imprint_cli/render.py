@@ -51,7 +51,7 @@ def _installed(data: Data | None) -> str:
 
 def render_download(data: Data) -> str:
     """Render how much comes over the network and for what, and what it takes on disk."""
-    named = (("build", "the build"), ("packages", "packages for embedding"), ("model", "the model"))
+    named = (("build", "the build"), ("packages", "other packages"), ("model", "the model"))
     parts = [f"{size(data[key])} for {what}" for key, what in named if data[key] != 0]
     total = f"{size(data['total'])}: " if len(parts) > 1 and data["total"] is not None else ""
     disk = f"; on disk: about {size(data['on_disk'])}" if data["on_disk"] else ""

@@ -157,7 +157,7 @@ def test_a_plan_names_what_is_installed_and_one_sum_for_the_download() -> None:
     lines = render.render_plan(plan_data(installed={"build": None, "version": "1.22.0"}), download).splitlines()
     assert lines[-1] == "installed: ONNX Runtime 1.22.0, which is not one of Imprint's builds; change pending"
     (told,) = [line for line in lines if line.startswith("download")]
-    parts = "40 MB for the build, 5.0 MB for packages for embedding, 23 MB for the model"
+    parts = "40 MB for the build, 5.0 MB for other packages, 23 MB for the model"
     assert told == f"download: at most 68 MB: {parts}; on disk: about 133 MB"
 
 
