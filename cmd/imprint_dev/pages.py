@@ -25,26 +25,27 @@ _HEAD = """# Troubleshooting
 
 ## I have a GPU and it runs on the CPU
 
-The default is the CPU: Imprint uses a GPU only when you ask for one. Ask, and apply it:
+Because the CPU is the default: Imprint uses a GPU only when you ask for one. To ask for it and install what it needs:
 
 ```
 imprint config set model.device gpu
 imprint setup
 ```
 
-The first command says at once whether a GPU can be used here, and if not, why. The second installs the CUDA libraries
-(1 to 2 GB), proves that the GPU computes correctly, and ends with one line that says what embeddings run on. If that
-is still the CPU, the line says why:
+The first command says whether a GPU can be used here, and if not, why. The second downloads the CUDA libraries (1 to
+2 GB), proves that the GPU computes correctly, and ends with one line that says what embeddings run on. If that is still
+the CPU, the line says why:
 
-| `imprint status` says | do |
+| if `imprint status` says | then |
 |---|---|
-| `model.device is cpu` | the two commands above |
-| no driver, or one that is too old | `imprint plan` names the driver to install, or says that none helps this GPU |
-| `no GPU is passed into this container` | start it with `docker run --gpus all …` |
-| the check failed, or the GPU is not proved | `imprint doctor` names the cause; then `imprint setup --retry-gpu` |
-| the GPU is not NVIDIA's, or this is a Mac | nothing: CUDA builds run only on NVIDIA GPUs, under Linux and Windows |
+| `model.device is cpu` | run the two commands above |
+| there is no driver, or it is too old | `imprint plan` names the driver to install, or says that none helps this GPU |
+| `no GPU is passed into this container` | start the container with `docker run --gpus all …` |
+| the check failed, or the GPU is not proved | `imprint doctor` names the cause; fix it, then `imprint setup --retry-gpu` |
+| the GPU is not NVIDIA's, or this is a Mac | nothing helps: CUDA builds run only on NVIDIA GPUs, on Linux and Windows |
 
-In your own environment, add `--venv PATH` to `setup`, `status` and `doctor`.
+To go back: `imprint config set model.device cpu`, then `imprint setup`. For an environment of your own, add `--venv PATH`
+to `setup`, `status` and `doctor`.
 
 ## The rest of this page
 
