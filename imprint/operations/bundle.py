@@ -31,7 +31,7 @@ from imprint.runtime.bundle_folder import Folder
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.recipe import BASE_LOCK, own_python
-from imprint.runtime.uv import Uv, find_uv
+from imprint.runtime.uv import Spot, Uv, find_uv
 from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write
@@ -85,7 +85,7 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
         _claim(context)
         folder = Folder(root)
         locks = {name: options.lock_path(name) for name in dict.fromkeys(names)}
-        wanted = {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}
+        wanted = _wanted(context.home, uv, locks, spot)
         manifest = collecting.manifest_of(wanted, collecting.digests_of(locks), spot)
         folder.begin(manifest, locks)
         size = _fetch(wanted, folder, uv, on_event)
@@ -124,6 +124,14 @@ def _claim(context: Context) -> None:
         ownership.claim(context.home)
     except OSError as error:
         raise_for_write(context.home.root, error, context.home.root)
+
+
+def _wanted(home: Home, uv: Uv, locks: dict[str, Path], spot: Spot) -> dict[str, tuple[collecting.File, ...]]:
+    """Return the wheels of each lock. Raises as `files_of`, and ImprintError where the home takes no working files."""
+    try:
+        return {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}
+    except OSError as error:
+        raise_for_write(home.root, error, home.root)
 
 
 def parse_series(python: Python) -> str:

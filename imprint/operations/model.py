@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from imprint import ownership
 from imprint.embedding import models
 from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
 from imprint.errors import ImprintError
@@ -44,6 +45,7 @@ def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEF
     """
     model = load_catalogue().model(name)
     chosen = _configured(context) == name
+    ownership.require_ours(context.home)
     models.require_there(context.home, name)
     with interruptible("model remove"), mutex.hold(context.home, wait_seconds, command="imprint model remove"):
         removed = models.remove_model(context.home, model)

@@ -41,9 +41,10 @@ class User:
     umask: int = 0o022
 
     def run(self, home: Path, *words: str, environ: Mapping[str, str] | None = None) -> Ran:
-        """Run `imprint WORDS`; `embed` alone runs on a worker that is only played."""
+        """Run `imprint WORDS`; `embed` alone runs on a worker that is only played. `OPEN` is a folder for everybody."""
         code = EMBED if words == ("embed",) else CLI
-        return self.start([python(), "-P", "-B", "-c", code, PATHS, *words], home, environ)
+        meant = [os.fspath(home.parent / "open" / "new") if word == "OPEN" else word for word in words]
+        return self.start([python(), "-P", "-B", "-c", code, PATHS, *meant], home, environ)
 
     def start(self, command: Sequence[str], home: Path, environ: Mapping[str, str] | None = None) -> Ran:
         """Run any command with that home."""
