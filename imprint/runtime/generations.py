@@ -20,7 +20,7 @@ from imprint.errors import ImprintError, IntegrityError
 from imprint.hints import helps
 from imprint.paths import Home
 from imprint.planning.model import Device
-from imprint.runtime import inventory, space, target
+from imprint.runtime import interrupts, inventory, space, target
 from imprint.runtime.check_result import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
@@ -182,6 +182,7 @@ def point_to(home: Home, manifest: Manifest) -> Target:
     previous = before.generation if before is not None and before.generation != manifest.id else None
     pointer = Pointer(manifest.id, now(), previous)
     target.write_pointer(home, pointer)
+    interrupts.leaves("changed-already")
     reached("pointer-flipped")
     return target.managed_target(home, manifest, pointer.since)
 

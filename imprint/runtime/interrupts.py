@@ -25,18 +25,24 @@ def interruptible(what: str, *, hint: str = "as-before") -> Iterator[None]:
     under `nohup`, it still ignores. Outside the main thread, where no handler can be set, signals stay as they are.
     """
     before = {number: signal.signal(number, _interrupt) for number in _handled()}
+    _State.hint = hint
     try:
         yield
     except KeyboardInterrupt as error:
         if error.args == (HANGUP,):
             message = f"the terminal was closed, so {what} was interrupted"
-            raise InterruptedByUserError(message, hint=helps(hint), code="hangup") from None
-        raise InterruptedByUserError(f"{what} was interrupted", hint=helps(hint)) from None
+            raise InterruptedByUserError(message, hint=helps(_State.hint), code="hangup") from None
+        raise InterruptedByUserError(f"{what} was interrupted", hint=helps(_State.hint)) from None
     finally:
         _State.pending = ""
         for number, handler in before.items():
             # None: a handler that was not set from Python; it cannot be put back.
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def leaves(hint: str) -> None:
+    """Have an interrupt from here on give another hint: what it leaves is no longer what was there before."""
+    _State.hint = hint
 
 
 def _handled() -> list[signal.Signals]:
@@ -69,6 +75,7 @@ class _State:
 
     depth = 0
     pending = ""
+    hint = ""
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

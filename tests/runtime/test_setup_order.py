@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from imprint.errors import ImprintError, NetworkError
+from imprint.errors import ImprintError, InterruptedByUserError, NetworkError
+from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
+from imprint.runtime.interrupts import interruptible
 from support.foreign import BASE, Foreign, Wheels, make_wheels
 from support.place import MACHINE, Place
 from support.sandbox import snapshot
@@ -79,6 +82,27 @@ def test_a_model_that_cannot_be_had_leaves_an_environment_as_it_is(tmp_path: Pat
     with pytest.raises(NetworkError):
         setup(Context(foreign.home, environ, {"model.device": "cpu"}), options, lambda _: None, seams=seams)
     assert snapshot(foreign.prefix) == before
+
+
+@pytest.mark.parametrize(("point", "current"), [("checked", False), ("pointer-flipped", True), ("pruned", True)])
+def test_an_interrupt_says_which_runtime_is_current(
+    place: Place, monkeypatch: pytest.MonkeyPatch, point: str, current: bool
+) -> None:
+    place.setup("cpu")
+
+    def strike(reached: str) -> None:
+        if reached == point:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("imprint.runtime.checkpoint.listener", strike)
+    with pytest.raises(InterruptedByUserError) as caught:
+        place.setup("gpu")
+    assert caught.value.hint == helps("changed-already" if current else "as-before")
+    assert ("gpu" in place.runs()) == current
+    monkeypatch.undo()
+    with pytest.raises(InterruptedByUserError) as caught, interruptible("the next"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert caught.value.hint == helps("as-before")
 
 
 KINDS = ("a file", "a FIFO", "a link to a file", "a dangling link")
