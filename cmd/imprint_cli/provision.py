@@ -68,7 +68,10 @@ def render_setup(data: Mapping[str, Any]) -> str:
     """Render what changed, what was freed, and last the authoritative line."""
     if not data["status"]:
         return ""
-    lines = [*_environment(data.get("environment")), *(_change(change) for change in data["changes"])]
+    lines = [
+        *_environment(data.get("environment"), done="download" not in data),
+        *(_change(change) for change in data["changes"]),
+    ]
     if data.get("download"):
         lines.append(render_download(data["download"]))
     if data["freed_bytes"]:
@@ -76,20 +79,25 @@ def render_setup(data: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *_deferred(data["deferred"]), str(data["status"]["line"])])
 
 
-def _environment(found: Mapping[str, Any] | None) -> list[str]:
-    """Return what a person has to know about their own environment: sizes, who requires ONNX Runtime, what stays."""
+def _environment(found: Mapping[str, Any] | None, *, done: bool) -> list[str]:
+    """Return what a person has to know about their own environment: sizes, who requires ONNX Runtime, what stays.
+
+    `done` says whether it was changed, or would be.
+    """
     if found is None:
         return []
     lines = [f"environment: {found['environment']}"]
     if found["changes"]:
-        lines.append(f"removed: {size(found['removed_bytes'])}")
+        lines.append(f"{'removed' if done else 'to be removed'}: {size(found['removed_bytes'])}")
     for one in found["requirers"]:
         fits = "as it asks" if one["satisfied"] and one["same_name"] else "under another name or version"
-        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: it will get {one['gets']}, {fits}")
+        gets = "it has" if done else "it will get"
+        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: {gets} {one['gets']}, {fits}")
     lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
     if found["leftovers"]:
         named = ", ".join(found["leftovers"][:3]) + (" …" if len(found["leftovers"]) > 3 else "")
-        lines.append(f"files that no package owns, to be removed: {len(found['leftovers'])} ({named})")
+        what = "removed files that no package owns" if done else "files that no package owns, to be removed"
+        lines.append(f"{what}: {len(found['leftovers'])} ({named})")
     return lines
 
 
@@ -98,7 +106,7 @@ def render_bundle(data: Mapping[str, Any]) -> str:
     return (
         f"{data['folder']}: {data['files']} wheels ({size(data['bytes'])}) for {data['platform']}, "
         f"Python {data['python']}: {', '.join(data['builds'])} and the model {data['model']}\n"
-        f"there: {data['next']}"
+        f"on that machine, with this folder's path there as DIR: {data['next']}"
     )
 
 

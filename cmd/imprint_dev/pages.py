@@ -41,11 +41,11 @@ the CPU, the line says why:
 | `model.device is cpu` | run the two commands above |
 | there is no driver, or it is too old | `imprint plan` names the driver to install, or says that none helps this GPU |
 | `no GPU is passed into this container` | start the container with `docker run --gpus all …` |
-| the check failed, or the GPU is not proved | `imprint doctor` names the cause; fix it, then `imprint setup --retry-gpu` |
+| the check failed, or the GPU is not proved | `imprint doctor` names the cause; then `imprint setup --retry-gpu` |
 | the GPU is not NVIDIA's, or this is a Mac | nothing helps: CUDA builds run only on NVIDIA GPUs, on Linux and Windows |
 
-To go back: `imprint config set model.device cpu`, then `imprint setup`. For an environment of your own, add `--venv PATH`
-to `setup`, `status` and `doctor`.
+To go back: `imprint config set model.device cpu`, then `imprint setup`. For an environment of your own, add
+`--venv PATH` to `setup`, `status` and `doctor`.
 
 ## The rest of this page
 

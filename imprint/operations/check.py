@@ -131,7 +131,7 @@ def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResu
 
 
 def _repair(target: Target) -> str:
-    return f"run `{command_for(target)} --repair`"
+    return helps("repair", setup=command_for(target))
 
 
 def _place(context: Context, target: Target, device: Device | None) -> Placement | Remark:

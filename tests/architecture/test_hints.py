@@ -24,7 +24,7 @@ EXCEPTIONS = {
 }
 
 TELLERS = re.compile(
-    r"(^|_)(hint|remedy)$|^_?(retry|default|help)_hint$|_where_to_look|_how_to_convert|nearest_supported"
+    r"(^|_)(hint|remedy|repair)$|^_?(retry|default|help)_hint$|_where_to_look|_how_to_convert|nearest_supported"
 )
 """Functions whose answer is a hint."""
 

@@ -165,3 +165,20 @@ def test_a_machine_without_a_build_still_gets_a_plan_to_read() -> None:
     text = render.render_plan(plan_data(build=None, version=None, refused=[], notes=[], pending=False))
     assert text.startswith("plan: no build: ")
     assert "download" not in text
+
+
+def test_a_dry_run_says_what_will_go_and_a_run_what_went() -> None:
+    requirer = {
+        "name": "a",
+        "version": "1",
+        "requires": "onnxruntime",
+        "gets": "x",
+        "satisfied": True,
+        "same_name": True,
+    }
+    environment = {"environment": "/v", "changes": [1], "removed_bytes": 5, "requirers": [requirer], "stays": []}
+    data = {"status": {"line": "l"}, "changes": [], "freed_bytes": 0, "deferred": []}
+    data["environment"] = environment | {"leftovers": ["b"]}
+    done, dry = provision.render_setup(data), provision.render_setup(data | {"download": None})
+    assert ["removed: 5 B" in done, "it has x" in done, "removed files that no package owns: 1" in done] == [True] * 3
+    assert ["to be removed: 5 B" in dry, "it will get x" in dry, "owns, to be removed: 1" in dry] == [True] * 3
