@@ -102,6 +102,16 @@ def foreign_entries(home: Home) -> tuple[str, ...]:
     return (*found, *(f"data/{name}" for name in _foreign_data(home)))
 
 
+def is_ours(home: Home, path: Path) -> bool:
+    """Whether a path is one of Imprint's own files, or lies in one of its folders, wherever links lead."""
+    real = Path(os.path.realpath(path))
+    files = [home.marker, *(home.root / name for name in _FILES)]
+    folders = [home.root / name for name in _FOLDERS]
+    return any(real == Path(os.path.realpath(file)) for file in files) or any(
+        real.is_relative_to(os.path.realpath(folder)) for folder in folders
+    )
+
+
 def require_safe(home: Home, path: Path) -> None:
     """Raise ImprintError (`unsafe-home`) when somebody else may have put there what is about to be run."""
     error = unsafe(home, path)

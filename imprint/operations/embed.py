@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
+from imprint import ownership
 from imprint.embedding import sources
 from imprint.embedding.client import WORKER, Done, Hello, Progress, Rows, Settings, Worker
 from imprint.embedding.models import Model, load_catalogue, model_files
@@ -90,6 +91,8 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     """
     options = replace(options, output=None) if str(options.output) in STDOUT else options
     _check(options)
+    if options.output is not None and ownership.is_ours(context.home, options.output):
+        raise UsageError(f"`{options.output}` is a place of Imprint's own", hint=helps("vectors-elsewhere"))
     settings = config.load(context.home, context.environ, context.flags)
     model = load_catalogue().model(settings.text("model.name"))
     findings = Findings()

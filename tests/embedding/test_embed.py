@@ -23,6 +23,7 @@ from imprint.runtime.events import Event
 from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
 from imprint.state import last_run
 from imprint.state.files import write_json
+from support.users import seen
 
 PLAYED = Path(__file__).with_name("played_worker")
 GENERATION = "cpu-1"
@@ -182,6 +183,21 @@ def test_the_input_is_never_the_output(
         desk.embed(input=str(texts), output=output, format=form)
     assert caught.value.hint == "write the vectors to another file"
     assert texts.read_bytes() == b"precious\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.toml", "secrets.toml", "setup.lock", ".imprint-home", "data/current.json", "models/x.npy", "link/x"],
+)
+def test_vectors_never_take_the_place_of_imprints_own_files(desk: Desk, tmp_path: Path, name: str) -> None:
+    (tmp_path / "link").symlink_to(desk.home.data)
+    path = tmp_path / name if name.startswith("link") else desk.home.root / name
+    before = seen(desk.home.root)
+    with pytest.raises(UsageError) as caught:
+        desk.embed("a text", output=path)
+    assert f"`{path}`" in caught.value.message
+    assert caught.value.hint
+    assert seen(desk.home.root) == before
 
 
 def test_the_input_is_not_appended_to_through_standard_output(desk: Desk, tmp_path: Path) -> None:
