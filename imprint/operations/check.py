@@ -68,7 +68,7 @@ def check(
     errors = [] if result.ok else [failure_of(result, venv)]
     if problem is not None and result.ok:
         warnings.append(problem)
-    elif problem is not None and result.device is None:
+    elif problem is not None and result.device is None and not lies_outside(result):
         # One story: what helps is what the verdict says.
         errors = [Remark(errors[0].code, errors[0].message, problem.hint)]
     if isinstance(placed, Remark):
@@ -223,6 +223,11 @@ def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | No
         situation = here(os.environ, traits=["named" if venv is not None else "managed"])
         hint = outside.fix(situation) if outside is not None else helps("repair", setup=setup)
     return Remark("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
+
+
+def lies_outside(result: CheckResult) -> bool:
+    """Whether a check on the CPU failed because of something that no installation changes."""
+    return result.device is None and outside_cause(result.detail or "", os.environ) is not None
 
 
 def name_of(device: Device | None) -> str:

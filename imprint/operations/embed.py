@@ -251,7 +251,7 @@ def _opened(
             try:
                 stream = opened.enter_context(Path(name).open("rb"))
             except OSError as error:
-                raise UsageError(f"`{name}` cannot be read: {error.strerror}") from error
+                raise UsageError(f"`{name}` cannot be read: {error.strerror}", hint=helps("name-a-file")) from error
         _require_apart(name, stream, options.output, stdout)
         yield read(stream, name), sources.count_lines(stream)
 

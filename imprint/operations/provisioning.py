@@ -8,7 +8,7 @@ from typing import Any
 
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
-from imprint.operations.check import failure_of, record
+from imprint.operations.check import failure_of, lies_outside, record
 from imprint.operations.context import Context
 from imprint.operations.downloads import download_of, sizes_of
 from imprint.operations.planning_inputs import Inputs, gather
@@ -340,6 +340,8 @@ def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
 def _cpu_failed(check: CheckResult) -> ImprintError:
     found = failure_of(check)
     hint = helps("doctor-nothing-changed")
+    if lies_outside(check) and found.hint is not None:
+        hint = helps("nothing-changed-then", hint=found.hint)
     return ImprintError(f"the new runtime was not used, because {found.message}", hint=hint, code=found.code)
 
 

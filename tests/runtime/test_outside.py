@@ -8,6 +8,7 @@ import pytest
 from imprint.causes.situation import here
 from imprint.embedding.client import failure_of
 from imprint.operations.check import failure_of as check_failure
+from imprint.operations.provisioning import _cpu_failed
 from imprint.runtime.check_result import CPU, CheckResult
 from imprint.runtime.outside import outside_cause
 from imprint.runtime.uv import classify
@@ -115,6 +116,13 @@ def test_a_failed_check_names_a_repair_only_where_that_can_help() -> None:
     assert "--repair" not in (outside.hint or "")
     assert "libgomp1" in (outside.hint or "") or "libgomp.so.1" in (outside.hint or "")
     assert "--repair" in (inside.hint or "")
+
+
+def test_a_new_runtime_that_cannot_load_here_is_told_what_helps() -> None:
+    error = _cpu_failed(CheckResult("failed", "import-failed", CPU, None, MAPPED))
+    assert str(error.hint).startswith("nothing was changed; set `IMPRINT_HOME` to a folder on a disk that allows")
+    other = _cpu_failed(CheckResult("failed", "import-failed", CPU, None, "something else"))
+    assert other.hint == "nothing was changed; run `imprint doctor` to find the cause"
 
 
 def test_an_installer_that_may_start_nothing_says_so(tmp_path: object) -> None:
