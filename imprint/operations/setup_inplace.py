@@ -186,7 +186,9 @@ class _InplaceRun:
             return False
         Story(self.on_event).begin(inputs)
         if prepared.replacement.install:
-            confirm_download(self.options, inputs, _download(self.context, self.seams, inputs, prepared))
+            expected = _download(self.context, self.seams, inputs, prepared)
+            confirm_download(self.options, inputs, expected)
+            prepared = prepared.expecting(expected.total, expected.on_disk)
         if prepared.interrupted:
             self.on_event(Event("info", "plan", "an earlier change was interrupted; this run finishes it"))
         leaving = vendors.leaving([{"name": one.name, "to": one.after} for one in prepared.replacement.changes])

@@ -248,7 +248,7 @@ class _Change:
         plan, folder = self.plan, self.folder / name
         # A plan in which the build stays has no size: what is missing then is small, or not known.
         needed = plan.asked.plan.installed_bytes
-        total = needed or None
+        total = plan.asked.on_disk_bytes or needed or None
         if needed is not None:
             stays = {pin.name for pin in plan.wanted.pins} - {pin.name for pin in plan.replacement.install}
             needed = max(0, needed - sum(found.size for found in plan.held if found.name in stays))

@@ -29,7 +29,7 @@ from imprint.state.findings import Findings
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `prepare` was asked: everything that is needed to look again."""
+    """What `prepare` was asked: everything that is needed to look again, and the sizes that were told."""
 
     prefix: Path
     plan: Plan
@@ -38,6 +38,8 @@ class Asked:
     locks: tuple[Path, ...]
     shipped: Shipped
     repair: bool = False
+    download_bytes: int | None = None
+    on_disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,11 @@ class InplacePlan:
     def repairs(self) -> bool:
         """Whether every hash is compared: that was asked for, or an interrupted run was doing so."""
         return self.asked.repair or (self.journal is not None and self.journal.repair)
+
+    def expecting(self, download_bytes: int | None, on_disk_bytes: int | None) -> InplacePlan:
+        """Return the plan with what is downloaded for it at most, the model too, and what that takes on disk."""
+        asked = replace(self.asked, download_bytes=download_bytes, on_disk_bytes=on_disk_bytes)
+        return replace(self, asked=asked, download_bytes=download_bytes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the changes as `setup --venv --dry-run --json` shows them."""
@@ -179,7 +186,7 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
         kept=kept,
         journal=interrupted,
         receipt=receipt,
-        download_bytes=asked.plan.download_bytes if decided.install else 0,
+        download_bytes=(asked.download_bytes or asked.plan.download_bytes) if decided.install else 0,
         removed_bytes=_size_of(ground, touched),
         staged=staging.is_left(environment.prefix, environment.packages),
     )

@@ -137,6 +137,15 @@ def test_a_vendors_build_is_named_before_it_is_replaced(foreign: Foreign) -> Non
     assert warned.hint == "to have it back, uninstall ONNX Runtime there and install onnxruntime-openvino again"
 
 
+def test_the_dry_run_the_run_and_its_progress_name_the_same_sizes(foreign: Foreign) -> None:
+    dry = set_up(foreign, dry_run=True).data
+    foreign.events.clear()
+    done = set_up(foreign).data
+    assert dry["environment"]["download_bytes"] == done["environment"]["download_bytes"] == dry["download"]["total"]
+    totals = {event.total for event in foreign.events if event.step == "download"}
+    assert totals - {None} <= {dry["download"]["on_disk"]}
+
+
 def test_a_failed_retry_of_a_gpu_lists_only_what_is_different_now(foreign: Foreign) -> None:
     set_up(foreign, "gpu", prove=failing)
     result = set_up(foreign, "gpu", prove=failing, retry_gpu=True)
