@@ -21,6 +21,7 @@ from imprint.doctor.situation import install, uninstall
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check_causes import cause_in, plain
+from imprint.runtime.outside import outside_cause
 
 _OLD_CARDS = (7, 5)
 _LAST_CUDNN = (9, 11)
@@ -249,6 +250,12 @@ def _capabilities(facts: Facts) -> str:
     return ", ".join([*native, *ptx])
 
 
+def _fails_outside(loaded: Loaded | None, facts: Facts) -> bool:
+    """Whether ONNX Runtime does not load now because of something that no installation changes."""
+    said = "" if loaded is None else "\n".join([loaded.error or loaded.cpu_error or loaded.ended or "", loaded.talk])
+    return outside_cause(said, facts.environ) is not None
+
+
 def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer, the gravest first
     """Judge the last recorded check and whether it still counts."""
     check = "runtime:proof"
@@ -270,6 +277,8 @@ def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer
         return [finding(facts, check, "check-stale", status, seen)]
     if found.result != "ok":
         seen = f"the check {when} failed{f' ({found.kind})' if found.kind else ''}"
+        if not found.on_gpu and _fails_outside(facts.loaded, facts):
+            return skipped(facts, check, f"{seen}, for what runtime:loads names; nothing has to be installed again")
         if not found.on_gpu:
             return [finding(facts, check, "check-failed", ERROR, seen, traits=["checked-cpu"])]
         status = WARNING if gpu_wanted(facts) else OK

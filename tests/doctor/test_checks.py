@@ -9,7 +9,8 @@ import pytest
 
 from imprint.causes.catalogue import catalogue
 from imprint.doctor import checks
-from imprint.doctor.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Runtimes
+from imprint.doctor.checks_gpu import proof
+from imprint.doctor.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
 from imprint.doctor.findings import STATUSES, Finding, counts
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning import reasons
@@ -260,3 +261,15 @@ def test_ids_and_codes_are_well_formed() -> None:
     assert len(set(ids)) == len(ids)
     assert all(code == code.lower() and " " not in code for code in CODES)
     assert set(counts([])) == set(STATUSES)
+
+
+@pytest.mark.parametrize(
+    "error", ["ImportError: /v/x.so: failed to map segment from shared object", f"ImportError: {NO_GOMP}"]
+)
+def test_a_check_that_failed_for_a_cause_outside_is_not_answered_with_a_repair(error: str) -> None:
+    failed = Proof("failed", "2026-12-01T00:00:00Z", "import-failed")
+    outside = replace(MANAGED, proof=failed, loaded=Loaded(error=f"ImportError: {error}", has_session=False))
+    (told,) = proof(outside)
+    assert (told.status, told.fix) == ("skipped", None)
+    (other,) = proof(replace(outside, loaded=Loaded(error="ImportError: x", has_session=False)))
+    assert "--repair" in str(other.fix)
