@@ -24,6 +24,8 @@ from imprint_launch.failure import Failure, of_system, report  # noqa: E402
 from imprint_launch.progress import Progress  # noqa: E402
 from imprint_launch.words import parse_arguments  # noqa: E402
 
+_HANGUP = "SIGHUP"
+
 
 def main() -> int:
     """Build, answer without building, or say why not; returns the exit code."""
@@ -34,14 +36,7 @@ def main() -> int:
     if "program" in options and (told := answer(words, os.environ, ROOT)) is not None:
         return _show(told)
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        # Under `nohup` SIGHUP is ignored, and stays so.
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, interrupt)
+    _heed_signals()
     progress = Progress(sys.stderr, quiet="--json" in words)
     failure = _build(options, words, progress)
     progress.close()
@@ -51,6 +46,20 @@ def main() -> int:
     return failure.exit_code
 
 
+def _heed_signals() -> None:
+    """Have SIGTERM and a closed terminal end this as Ctrl-C does; what `nohup` has ignored stays so."""
+    for name in (signal.SIGTERM.name, _HANGUP):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    # A terminal and its shell both say that it was closed: the second must not disturb the cleaning up.
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
 def _build(options: dict[str, str], words: list[str], progress: Progress) -> Failure | None:
     try:
         install(Path(options["home"]), Path(options["lock"]), Path(options["into"]), words, progress)
@@ -58,14 +67,20 @@ def _build(options: dict[str, str], words: list[str], progress: Progress) -> Fai
         return failure
     except ImprintError as error:
         return Failure.of(error)
-    except KeyboardInterrupt:
-        return Failure("interrupted", 130, "interrupted; nothing was changed")
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(interrupt)
     except OSError as error:
         return of_system(error, Path(options["home"]))
     except Exception as error:
         kind = type(error).__name__
         return Failure("bug", 70, f"this is a bug in Imprint's launcher ({kind}: {error})", "please report it")
     return None
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> Failure:
+    if interrupt.args == (_HANGUP,):
+        return Failure("hangup", 129, "the terminal was closed; nothing was changed")
+    return Failure("interrupted", 130, "interrupted; nothing was changed")
 
 
 def _show(told: Told) -> int:

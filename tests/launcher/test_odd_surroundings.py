@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,3 +123,31 @@ def test_what_fails_at_an_import_has_its_cause(
     answer = json.loads(capsys.readouterr().out)["errors"][0]
     assert answer["code"] == code
     assert answer["hint"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_with_nothing_half_made(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """The index is one that never answers."""
+    home = tmp_path / "home"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "IMPRINT_"))}
+        environ |= {
+            "IMPRINT_HOME": str(home),
+            "UV_DEFAULT_INDEX": f"http://127.0.0.1:{silent.getsockname()[1]}/simple",
+        }
+        command = [str(ROOT / "cmd" / "imprint"), "status"]
+        with subprocess.Popen(
+            command, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            silent.settimeout(60)
+            connection, _ = silent.accept()
+            os.killpg(process.pid, number)
+            _, err = process.communicate(timeout=60)
+            connection.close()
+    # The shell that started it may have died of the signal itself.
+    assert process.returncode in {code, -number}, err
+    assert ("the terminal was closed" if code == 129 else "interrupted") in err
+    assert "Traceback" not in err
+    assert not [path for path in home.glob("tool/*") if path.is_dir()]
