@@ -9,8 +9,7 @@ Data = Mapping[str, Any]
 
 _WORDS = {"ok": "ok", "warning": "warning", "error": "ERROR", "skipped": "skipped"}
 _RANK = {"error": 0, "warning": 1}
-_LACKS = "packages-missing"
-_OFFERS = frozenset({"gpu-waits", "telemetry-on", "vendor-build-replaced", _LACKS})
+_OFFERS = frozenset({"gpu-waits", "telemetry-on", "vendor-build-replaced"})
 """States that are right as they are, and that somebody may want to know of all the same."""
 
 _SUM = "runtime:embedding-device"
@@ -36,8 +35,10 @@ def render_findings(data: Data, *, everything: bool = False) -> str:
 
 
 def _summed(data: Data) -> str:
-    """Return the line that says what embeddings run on, or what ONNX Runtime does where embedding lacks packages."""
-    if any(finding["code"] == _LACKS for finding in data["findings"]):
+    """Return the line that says what embeddings run on, or what ONNX Runtime does where embedding lacks something."""
+    if data["runs_on"] is None:
+        return "what embeddings run on is not known"
+    if not data["embeds"] and data["runs_on"] != "none":
         return f"embeddings do not run yet; ONNX Runtime runs on: {data['runs_on']}"
     return f"embeddings run on: {data['runs_on']}"
 
@@ -62,7 +63,7 @@ def _line(finding: Data, word: str) -> str:
 def _in_full(finding: Data, word: str) -> list[str]:
     lines = [_line(finding, word), f"        means: {finding['means']} [{finding['code']}]"]
     if finding["status"] in _RANK:
-        lines.append(f"        embeddings run on: {finding['runs_on']}")
+        lines.append(f"        embeddings run on: {finding['runs_on'] or 'not known'}")
     if finding["fix"]:
         lines.append(f"        {'fix: ' if finding['status'] in _RANK else ''}{finding['fix']}")
     return lines

@@ -21,6 +21,10 @@ from imprint.doctor import (
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, Finding
 from imprint.doctor.judging import finding
+from imprint.doctor.standing import verdict_of
+
+SUM = "runtime:embedding-device"
+"""The check that sums up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,24 @@ def run(checks: Sequence[Check], facts: Facts) -> list[Finding]:
         except Exception as error:
             seen = f"{type(error).__name__}: {error}"
             findings.append(finding(facts, check.id, "check-crashed", ERROR, seen))
-    return findings
+    return [_unexplained(facts, found) for found in findings] if _nobody_says_why(facts, findings) else findings
+
+
+def _nobody_says_why(facts: Facts, findings: Sequence[Finding]) -> bool:
+    """Whether embeddings do not run, and no check has found out why."""
+    verdict = verdict_of(facts)
+    return verdict is not None and not verdict.embeds and all(found.status != ERROR for found in findings)
+
+
+def _unexplained(facts: Facts, found: Finding) -> Finding:
+    """Return the finding that sums up with the reason that the verdict gives; any other as it is."""
+    verdict = verdict_of(facts)
+    problem = verdict.problem if verdict is not None else None
+    if found.id != SUM or problem is None:
+        return found
+    reason = f": {facts.plan.reason}" if facts.plan is not None else ""
+    seen = f"embeddings do not run: {problem.text}{reason}"
+    return finding(facts, SUM, "embedding-failed", ERROR, seen, told=problem.hint)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -88,7 +109,7 @@ CHECKS: tuple[Check, ...] = (
     Check("gpu:nodes", "whether this user may open the GPUs' device nodes", checks_driver.nodes),
     Check("gpu:memory", "the GPU memory that IMPRINT_VRAM_GB declares", checks_driver.declared_memory),
     Check("runtime:proof", "the last check, and whether it still applies", checks_gpu.proof),
-    Check("runtime:embedding-device", "what embeddings run on, and why", checks_device.embedding_device),
+    Check(SUM, "what embeddings run on, and why", checks_device.embedding_device),
     Check("model:files", "the files of the configured model", checks_place.model_files),
     Check("disk:space", "free space where Imprint keeps its files", checks_place.disk_space),
     Check("disk:unused", "runtimes and downloads that nothing uses", checks_place.disk_unused, "unused"),

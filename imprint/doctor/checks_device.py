@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from imprint.doctor.checks_driver import driver, nodes
+from imprint.doctor.checks_gpu import libraries, proof, session
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import (
     finding,
-    gpu_asked_of_runtime,
     missing,
     skipped,
     what_embeddings_run_on,
 )
+from imprint.doctor.standing import gpu_asked_of_runtime, verdict_of
 from imprint.planning.model import Plan
 from imprint.sizes import in_units
 
@@ -27,18 +31,21 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
     plan = facts.plan
     if plan is None:
         return missing(facts, _CHECK, "plan")
-    runs_on = what_embeddings_run_on(facts)
+    verdict = verdict_of(facts)
+    runs_on = verdict.runs_on if verdict is not None else None
     if plan.build is None:
         if facts.venv is not None and runs_on != "none":
             seen = f"embeddings run on the CPU with what is installed; Imprint has no build for it: {plan.reason}"
             return [finding(facts, _CHECK, "ok-cpu", OK, seen)]
         return [finding(facts, _CHECK, "no-build", ERROR, plan.reason)]
     if _pending(facts, plan):
+        if facts.venv is not None and facts.runtimes is not None and facts.runtimes.write_error is not None:
+            return skipped(facts, _CHECK, f"{plan.build} should be installed, see target:writable: {plan.reason}")
         have = f"{plan.installed.build} {plan.installed.version or ''}".rstrip() if plan.installed else "nothing"
         wanted = f"{plan.build} {plan.version or ''}".rstrip()
         seen = f"{have} is installed, but {wanted} should be: {plan.reason}"
         return [finding(facts, _CHECK, "change-pending", WARNING, seen)]
-    if runs_on == "none":
+    if verdict is not None and not verdict.embeds:
         return skipped(
             facts,
             _CHECK,
@@ -68,14 +75,25 @@ def _pending(facts: Facts, plan: Plan) -> bool:
     return facts.ours or (plan.device is not None and what_embeddings_run_on(facts) != "gpu")
 
 
+def _causes(facts: Facts) -> Iterator[Finding]:
+    """Yield what the checks on the way to the GPU find: a cause that can be removed says more than this check."""
+    for check in (driver, nodes, libraries, session, proof):
+        yield from check(facts)
+
+
 def _on_cpu(facts: Facts, plan: Plan) -> Finding:
     if (facts.embedded is not None or facts.missed_gpu) and gpu_asked_of_runtime(facts):
         seen = f"the worker asked for the GPU, but runs on the CPU: {plan.reason}"
         return finding(facts, _CHECK, "embedding-on-cpu", ERROR, seen)
+    if plan.device is None and (
+        facts.device_asked == "cpu" or (facts.device_asked == "auto" and plan.code in GPU_ABSENT)
+    ):
+        return finding(facts, _CHECK, "ok-cpu", OK, f"the CPU is used: {plan.reason}")
+    bad = [found for found in _causes(facts) if found.status in {WARNING, ERROR} and found.remedies]
+    if bad:
+        return skipped(facts, _CHECK, f"the CPU is used; see {bad[0].id}: {plan.reason}")[0]
     if plan.device is not None:
         seen = f"a GPU is planned, but not in use: {plan.reason}"
         code = "gpu-unavailable" if facts.venv is not None or facts.proved else "not-proved"
         return finding(facts, _CHECK, code, WARNING, seen)
-    if facts.device_asked == "cpu" or (facts.device_asked == "auto" and plan.code in GPU_ABSENT):
-        return finding(facts, _CHECK, "ok-cpu", OK, f"the CPU is used: {plan.reason}")
     return finding(facts, _CHECK, "gpu-unavailable", WARNING, plan.reason)

@@ -58,7 +58,9 @@ def _sick(facts: Facts, machine: Machine) -> str:
     if nvidia.status == "driver-mismatch":
         parts.append(f"libraries {nvidia.driver or 'unknown'}, kernel module {nvidia.kernel_driver or 'unknown'}")
     if nvidia.status == "compat-unsupported":
-        parts.append(f"libcuda is {nvidia.libcuda or 'unknown'}, the driver {nvidia.kernel_driver or nvidia.driver}")
+        parts.append(
+            f"libcuda is {nvidia.libcuda or 'unknown'}, the driver {nvidia.kernel_driver or nvidia.driver or 'unknown'}"
+        )
     if nvidia.status == "uvm-unavailable" and facts.nodes is not None and "/dev/nvidia-uvm" not in facts.nodes.present:
         parts.append("/dev/nvidia-uvm does not exist")
     return "; ".join(parts)

@@ -7,8 +7,6 @@ import re
 from imprint.doctor.facts import Facts, Library, Loaded
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import (
-    CPU,
-    GPU_PROVIDERS,
     finding,
     gpu_build,
     gpu_wanted,
@@ -16,11 +14,13 @@ from imprint.doctor.judging import (
     skipped,
     what_embeddings_run_on,
 )
-from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of
+from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of, wanted_libraries
 from imprint.doctor.situation import install, uninstall
+from imprint.doctor.standing import GPU_PROVIDERS
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check_causes import cause_in, plain
+from imprint.runtime.check_result import CPU
 from imprint.runtime.outside import outside_cause
 
 _OLD_CARDS = (7, 5)
@@ -86,6 +86,8 @@ def _short(facts: Facts, check: str, name: str) -> Finding:
         where = there[0].path if there else f"in the package {package} {versions.get(package or '')}"
         traits = ["old-runtime"] if _cannot_preload(loaded) else []
         return finding(facts, check, "libs-present-not-loaded", status, f"{seen}; it is {where}", traits=traits)
+    if package in gone:
+        return skipped(facts, check, f"{seen}; see target:integrity")[0]
     other = _other_major(name, package, versions)
     if other is not None:
         seen += f"; {other} {versions[other]} is installed, for another CUDA version"
@@ -93,7 +95,12 @@ def _short(facts: Facts, check: str, name: str) -> Finding:
     absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
     if len(absent) > 1:
         seen += f"; also missing: {', '.join(absent)}"
-    words = {"bring": _bring(facts, *dict.fromkeys([name, *absent]))}
+    needed = (
+        absent
+        if loaded.libraries
+        else [one for one, required in wanted_libraries(facts.wheel, major, "linux") if required]
+    )
+    words = {"bring": _bring(facts, *dict.fromkeys([name, *needed]))}
     return finding(facts, check, "runtime-libs-missing", status, seen, words=words)
 
 

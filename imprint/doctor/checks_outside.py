@@ -40,6 +40,10 @@ def own_import(facts: Facts) -> list[Finding]:
         said = " ".join(found.printed.split())[:_SHOWN]
         seen = f"Python prints `{said}` before any of your programs run{_by(facts, found)}"
         return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
+    other, ours = found.file, facts.loaded.file if facts.loaded is not None else None
+    if other is not None and ours is not None and other != ours:
+        seen = f"your own programs load another ONNX Runtime, {other}, instead of {ours}{_by(facts, found)}"
+        return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=["python-path"])]
     return [finding(facts, check, "ok", OK, "Python starts there as it should, also outside Imprint")]
 
 

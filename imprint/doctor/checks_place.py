@@ -5,7 +5,9 @@ from __future__ import annotations
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, missing, skipped
+from imprint.doctor.standing import verdict_of
 from imprint.errors import ImprintError, InvalidValueError, StateNewerError
+from imprint.runtime.verdict import TOO_NEW
 from imprint.sizes import in_units
 
 LOW_SPACE = 500_000_000
@@ -94,10 +96,9 @@ def model_files(facts: Facts) -> list[Finding]:
         return skipped(facts, check, "was not checked") if facts.model is None else [_ok(facts, check, seen)]
     if error.specific_code in {"model-damaged", "model-unreadable"}:
         return [finding(facts, check, error.specific_code, ERROR, error.message, told=error.hint)]
-    if facts.venv is not None:
-        return skipped(facts, check, f"{error.message}; models are in Imprint's own folder, not in this environment")
-    if facts.provisioned is False:
-        return skipped(facts, check, f"{error.message}; `imprint setup` installs it with the runtime")
+    verdict = verdict_of(facts)
+    if verdict is not None and not verdict.seen.there:
+        return skipped(facts, check, f"{error.message}; `{verdict.seen.commands.setup}` installs it with the runtime")
     return [finding(facts, check, "model-missing", ERROR, error.message, told=error.hint)]
 
 
@@ -150,14 +151,26 @@ def real_embedding(facts: Facts) -> list[Finding]:
     done, error = facts.embedded, facts.failures.get("embedded")
     if done is not None:
         return [_ok(facts, check, f"a text became {done.dims} numbers on {done.provider} in {done.seconds:.1f} s")]
+    if "config" in facts.failures:
+        return skipped(facts, check, "the configuration cannot be read; see config:file")
     if facts.venv is not None:
-        return skipped(facts, check, "it would write compiled files; `imprint embed --venv PATH TEXT` tries it")
+        return [_not_tried(facts, check)]
     if error is None or "model" in facts.failures:
         return missing(facts, check, "model") if "model" in facts.failures else missing(facts, check, "embedded")
     if error.specific_code == "timed-out":
         return [finding(facts, check, "embedding-failed", WARNING, error.message)]
-    code = error.specific_code if error.specific_code in {"model-too-new", "process-limit"} else "embedding-failed"
+    code = error.specific_code if error.specific_code in {TOO_NEW, "process-limit"} else "embedding-failed"
     return [finding(facts, check, code, ERROR, error.message, told=error.hint)]
+
+
+def _not_tried(facts: Facts, check: str) -> Finding:
+    """Return what is known of an embedding in somebody's own environment, where none is made."""
+    verdict = verdict_of(facts)
+    newer = next((one for one in verdict.problems if one.code == TOO_NEW), None) if verdict is not None else None
+    if newer is not None:
+        return finding(facts, check, TOO_NEW, ERROR, newer.text, told=newer.hint)
+    why = "it would write compiled files; `imprint embed --venv PATH TEXT` tries it"
+    return skipped(facts, check, why)[0]
 
 
 def _ok(facts: Facts, check: str, seen: str) -> Finding:

@@ -6,10 +6,12 @@ import re
 
 from imprint.doctor.facts import Facts, Loaded
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, gpu_wanted, missing, skipped, starts, what_embeddings_run_on
+from imprint.doctor.judging import finding, gpu_wanted, missing, skipped, what_embeddings_run_on
 from imprint.doctor.situation import install, install_planned, reinstall, uninstall
+from imprint.doctor.standing import starts, verdict_of
 from imprint.runtime.check_causes import plain
 from imprint.runtime.outside import Outside, outside_cause
+from imprint.runtime.verdict import BROKEN, STARTUP, Problem
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 _NUMPY = re.compile(r"_ARRAY_API not found|numpy\.core\.multiarray failed|compiled using NumPy 1|numpy\.dtype size")
@@ -92,21 +94,24 @@ def _ended(facts: Facts, check: str, loaded: Loaded) -> Finding:
         "libraries": "looking for libraries",
     }.get(loaded.stage or "", "loading ONNX Runtime")
     matters = loaded.stage in {"import", "cpu"} or facts.device_asked in {"gpu", "auto"}
+    hangs = ERROR if loaded.stage in {"import", "cpu"} else WARNING
     if loaded.ended == "timeout":
-        return finding(facts, check, "runtime-hangs", WARNING, f"{doing} did not finish in time")
+        return finding(facts, check, "runtime-hangs", hangs, f"{doing} did not finish in time")
     seen = f"{doing} crashed the process: {loaded.ended}"
     if loaded.ended in {"SIGKILL", "SIGTERM"}:
         seen = f"{doing} was killed from outside ({loaded.ended}), perhaps because memory ran out"
-        return finding(facts, check, "runtime-hangs", WARNING, seen)
+        return finding(facts, check, "runtime-hangs", hangs, seen)
     outside = outside_cause("\n".join([loaded.ended or "", loaded.error or "", loaded.talk]), facts.environ)
     if outside is not None:
         return _outside(facts, check, outside)
+    if (started := _startup(facts, check)) is not None:
+        return started
     code = "cpu-instruction-missing" if loaded.ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
     return finding(facts, check, code, ERROR if matters else WARNING, seen, words=_again(facts))
 
 
 def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
-    error = loaded.error or ""
+    error = _decisive(facts, loaded.error or "")
     outside = outside_cause(f"{error}\n{loaded.talk}", facts.environ)
     if outside is not None:
         return [_outside(facts, check, outside)]
@@ -118,6 +123,8 @@ def _import_failed(facts: Facts, check: str, loaded: Loaded) -> list[Finding]:
         return [_dependency(facts, check, module["name"] if module else "numpy", error)]
     if _OLD_VC.search(error):
         return [finding(facts, check, "msvc-runtime-old", ERROR, f"importing it fails: {_line(error)}")]
+    if (started := _startup(facts, check)) is not None:
+        return [started]
     seen = f"importing it fails: {_line(error)}"
     return [finding(facts, check, "runtime-import-failed", ERROR, seen, words=_again(facts))]
 
@@ -141,7 +148,29 @@ def _outside(facts: Facts, check: str, cause: Outside) -> Finding:
 def _dependency(facts: Facts, check: str, module: str, error: str) -> Finding:
     package = _PACKAGES.get(module, module.partition(".")[0])
     words = {"upgrade": install(facts, "--upgrade", package)}
-    return finding(facts, check, "dependency-missing", ERROR, f"importing it fails: {_line(error)}", words=words)
+    problem = _problem(facts)
+    # Where setup installs it, every command names that.
+    told = f"`{problem.fix}`" if problem is not None and problem.code == BROKEN and facts.refusal is None else None
+    seen = f"importing it fails: {_line(error)}"
+    return finding(facts, check, "dependency-missing", ERROR, seen, words=words, told=told)
+
+
+def _decisive(facts: Facts, error: str) -> str:
+    """Return what the check met where that names a module: ONNX Runtime tells of NumPy only that it failed."""
+    verdict = verdict_of(facts)
+    detail = verdict.seen.proof.detail if verdict is not None and verdict.seen.proof is not None else None
+    return detail if detail is not None and _NO_MODULE.search(detail) else error
+
+
+def _problem(facts: Facts) -> Problem | None:
+    verdict = verdict_of(facts)
+    return verdict.problem if verdict is not None else None
+
+
+def _startup(facts: Facts, check: str) -> Finding | None:
+    """Return the finding about a file of the owner's that runs at every start, where the verdict blames it."""
+    problem = _problem(facts)
+    return finding(facts, check, STARTUP, ERROR, problem.text) if problem and problem.code == STARTUP else None
 
 
 def _mismatch(facts: Facts, check: str, loaded: Loaded) -> Finding | None:

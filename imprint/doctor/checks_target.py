@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from imprint.doctor.checks_place import LOW_SPACE
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import build_names, finding, missing, skipped
+from imprint.doctor.judging import finding, missing, skipped
 from imprint.doctor.situation import reinstall, shell
+from imprint.doctor.standing import build_names, verdict_of
 from imprint.quoting import joined
+from imprint.runtime.damage import words_of
 from imprint.runtime.metadata import is_vendor
-from imprint.runtime.proof import lacking
 from imprint.runtime.vendors import OURS, replaced_sentence
+from imprint.runtime.verdict import LACKING
 from imprint.sizes import in_units
 
 _CONCERNED = re.compile(
@@ -76,15 +78,14 @@ def integrity(facts: Facts) -> list[Finding]:
 
 
 def for_embedding(facts: Facts) -> list[Finding]:
-    """Say what `imprint embed` lacks in somebody's own environment; its owner's programs may do without."""
+    """Judge whether what embedding needs besides ONNX Runtime is there."""
     check = "target:embedding"
     if facts.runtimes is None:
         return missing(facts, check, "runtimes")
-    lacks = lacking(facts.runtimes.versions) if facts.venv is not None else ()
-    if lacks and facts.runtimes.builds:
-        verb = "is" if len(lacks) == 1 else "are"
-        seen = f"`imprint embed` does not run here yet: {' and '.join(lacks)} {verb} missing"
-        return [finding(facts, check, "packages-missing", OK, seen)]
+    verdict = verdict_of(facts)
+    problem = next((one for one in verdict.problems if one.code == LACKING), None) if verdict is not None else None
+    if problem is not None:
+        return [finding(facts, check, LACKING, ERROR, f"`imprint embed` does not run here: {problem.text}")]
     return [finding(facts, check, "ok", OK, "nothing that `imprint embed` needs besides ONNX Runtime is missing")]
 
 
@@ -128,30 +129,13 @@ def _code(facts: Facts, damage: Damage) -> str:
 def _damaged(facts: Facts, check: str, code: str, damages: list[Damage]) -> Finding:
     first = damages[0]
     concerned = facts.venv is None or _concerns(first)
-    seen = f"{first.distribution}: {', '.join(_what(damage) for damage in damages)}"
+    seen = f"{first.distribution}: {', '.join(words_of(one.kind, one.count, one.example) for one in damages)}"
     mine = facts.venv is None or first.distribution in build_names(facts) or is_vendor(first.distribution)
     # What its owner put there in a version of his own is in no lock of ours.
     traits = [*(() if mine else ("theirs",)), *(() if concerned else ("unconcerned",))]
     recorded = first.kind not in {"no-record", "no-metadata"}
     words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded), "free": _free_first(facts)}
     return finding(facts, check, code, ERROR if concerned else WARNING, seen, traits=traits, words=words)
-
-
-def _what(damage: Damage) -> str:
-    example = f", for example {damage.example}" if damage.example and damage.count > 1 else ""
-    example = example or (f" ({damage.example})" if damage.example else "")
-    files = "1 file" if damage.count == 1 else f"{damage.count} files"
-    is_, has = ("is", "has") if damage.count == 1 else ("are", "have")
-    return {
-        "missing": f"{files} {is_} missing{example}",
-        "size": f"{files} {has} a different size than recorded{example}",
-        "hash": f"{files} {has} different content than recorded{example}",
-        "no-record": "its RECORD is missing",
-        "no-metadata": "its METADATA is missing",
-        "no-installer": "its installation did not finish",
-        "hollow": f"its modules are gone{example}",
-        "dangling": f"{files} {is_} a link to a missing file{example}",
-    }.get(damage.kind, f"{damage.kind}{example}")
 
 
 def _free_first(facts: Facts) -> str:

@@ -12,6 +12,7 @@ from imprint.causes.situation import Situation
 from imprint.errors import ImprintError
 from imprint.planning.builds import Wheel
 from imprint.planning.model import Machine, Plan
+from imprint.runtime.verdict import Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,8 @@ class Facts:
     plan: Plan | None = None
     waiting: Plan | None = None
     """The plan if a GPU were asked for, where nobody chose the CPU; None where it was chosen or a GPU is asked for."""
+    seen: Seen | None = None
+    """What the verdict of every other command is made of, gathered as they gather it; None where that failed."""
     proc: bool = True
     own_import: OwnImport | None = None
     proved: bool = False

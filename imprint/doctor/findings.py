@@ -19,8 +19,9 @@ class Finding:
     """What one check found.
 
     `code` names the state; `status` says whether it matters here: a state that is somebody's choice is ok. `seen` is
-    the fact, `means` what follows from it, `runs_on` (cpu, gpu, none) what embeddings run on now, `fix` what helps,
-    in one sentence, None where there is nothing to do; `remedies` has its parts with their kinds.
+    the fact, `means` what follows from it, `runs_on` (cpu, gpu, none) what embeddings run on now, None where nobody can
+    know, `fix` what helps, in one sentence, None where there is nothing to do; `remedies` has its parts with their
+    kinds.
     """
 
     id: str
@@ -28,7 +29,7 @@ class Finding:
     status: str
     seen: str
     means: str
-    runs_on: str
+    runs_on: str | None
     fix: str | None = None
     remedies: tuple[Advice, ...] = ()
 

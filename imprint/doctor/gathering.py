@@ -22,12 +22,12 @@ from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.model import Machine
-from imprint.probing.host import RealHost
+from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.runtime import deferred, generations, inventory, space
+from imprint.runtime import inventory, space
 from imprint.runtime.inventory import Distribution, Inventory, RuntimePackage, is_runtime
 from imprint.runtime.metadata import is_vendor, read_held
-from imprint.runtime.target import Target, interpreter_of, read_pointer
+from imprint.runtime.target import Target, interpreter_of
 
 _NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-caps/*", "dxg", "kfd", "dri/renderD*")
 _LINKS_LOOKED_AT = 20
@@ -91,7 +91,7 @@ def environment_target(path: Path) -> Target:
     raise ImprintError(f"`{prefix}` {what}", code="not-an-environment")
 
 
-def interpreter(target: Target) -> Interpreter:
+def interpreter(target: Target, host: Host, seconds: float) -> Interpreter:
     """Return what the target's interpreter is, by asking it."""
     path = str(target.python)
     folders = [found.parent.name for found in sorted(target.prefix.glob("lib/python3*/site-packages"))]
@@ -100,7 +100,7 @@ def interpreter(target: Target) -> Interpreter:
         seen = f"{path} cannot run in its environment: {target.fault}"
         return Interpreter(path, present=True, error=seen, made_for=next(iter(series), None))
     try:
-        version = parse_python(ask_interpreter(RealHost(), target.python)).version
+        version = parse_python(ask_interpreter(host, target.python, deadline=seconds)).version
     except ImprintError as error:
         present, code = error.specific_code != "interpreter-gone", error.specific_code
         made_for = next(iter(series), None)
@@ -262,18 +262,13 @@ def disk(home: Home, needed: int | None) -> Disk | None:
 
 
 def unused(home: Home) -> Unused:
-    """Return the bytes in the home that nothing needs. Walks the old generations and the cache."""
-    pointer = read_pointer(home)
-    kept = {pointer.generation, pointer.previous} if pointer is not None else set()
-    old = [folder for folder in generations.folders(home) if folder.name not in kept]
-    others = tuple(folder for folder in generations.folders(home) if folder.name in kept)
-    in_generations = sum(space.added_by(folder, others) for folder in old)
-    # A file with a second link is in some runtime; one without is the cache's alone.
-    in_cache = sum(found.st_size for found in inventory.tree_files(home.cache) if found.st_nlink == 1)
-    in_cache = 0 if copies(home) else in_cache
-    if deferred.read_only(home).kept:
-        return Unused(in_generations, 0, str(home.cache), in_cache)
-    return Unused(in_generations, in_cache, str(home.cache))
+    """Return the bytes in the home that pruning would free. Walks the old generations and the cache."""
+    # Only this one of many checks needs what reads locks.
+    from imprint.runtime import prune
+    from imprint.runtime.shipped import read_shipped
+
+    found = prune.freeable(home, known=read_shipped().ever)
+    return Unused(found.generations, found.cache, str(home.cache), found.kept)
 
 
 def copies(home: Home) -> bool:

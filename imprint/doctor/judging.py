@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from imprint.causes.catalogue import PERSON, Advice, as_one, catalogue, remedies_for
-from imprint.doctor.facts import Facts, Loaded
+from imprint.doctor.facts import Facts
 from imprint.doctor.findings import SKIPPED, Finding
 from imprint.doctor.situation import situation_of
-
-CPU = "CPUExecutionProvider"
-GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
-"""The providers through which embeddings can run on a GPU."""
+from imprint.doctor.standing import GPU_PROVIDERS, starts, verdict_of
 
 
 def finding(  # noqa: PLR0913 - a finding has that many parts
@@ -58,11 +55,6 @@ def missing(facts: Facts, check: str, name: str) -> list[Finding]:
     return skipped(facts, check, f"could not be checked: {error.message}" if error else "was not checked")
 
 
-def starts(facts: Facts) -> bool:
-    """Whether the target's interpreter is there and answered."""
-    return facts.interpreter is not None and facts.interpreter.present and facts.interpreter.version is not None
-
-
 def gpu_build(facts: Facts) -> bool:
     """Whether what is installed, or what loads, is a build for GPUs."""
     loaded, builds = facts.loaded, facts.runtimes.builds if facts.runtimes is not None else ()
@@ -79,51 +71,7 @@ def gpu_wanted(facts: Facts) -> bool:
     return not chosen_cpu and facts.venv is not None and gpu_build(facts)
 
 
-def gpu_asked_of_runtime(facts: Facts) -> bool:
-    """Whether embedding asks ONNX Runtime for a GPU: it does so for one that is planned and proved."""
-    if facts.device_asked == "cpu":
-        return False
-    if facts.plan is None:
-        return True
-    return facts.plan.device is not None and facts.proved and facts.plan.build == facts.installed_build
-
-
-def what_embeddings_run_on(facts: Facts) -> str:
-    """Return cpu, gpu or none: from the embedding that was made, else from what loads, else from what is recorded."""
-    if facts.provisioned is False or (facts.interpreter is not None and not starts(facts)):
-        return "none"
-    if facts.embedded is not None:
-        return "cpu" if facts.embedded.provider == CPU else "gpu"
-    if facts.loaded is not None:
-        return _by_loading(facts, facts.loaded)
-    if facts.provisioned is None or broken(facts):
-        return "none"
-    return "gpu" if gpu_asked_of_runtime(facts) and facts.proved else "cpu"
-
-
-def _by_loading(facts: Facts, loaded: Loaded) -> str:
-    if loaded.error or not loaded.has_session or loaded.stage in {"import", "cpu"} or loaded.cpu_error:
-        return "none"
-    if not gpu_asked_of_runtime(facts) or facts.missed_gpu:
-        return "cpu"
-    if loaded.stage == "gpu" or (loaded.run_error and loaded.session and loaded.session[0] != CPU):
-        return "none"
-    # The list of what is available describes the build; it counts only where no session was tried.
-    providers = loaded.session[:1] if loaded.session is not None else loaded.available
-    return "gpu" if GPU_PROVIDERS & set(providers) else "cpu"
-
-
-def broken(facts: Facts) -> bool:
-    """Whether the files of ONNX Runtime itself are known to be damaged."""
-    damages = facts.runtimes.damages if facts.runtimes is not None else ()
-    builds = build_names(facts)
-    return any(damage.distribution in builds and damage.kind not in {"no-record", "no-metadata"} for damage in damages)
-
-
-def build_names(facts: Facts) -> frozenset[str]:
-    """Return the names of the installed builds of ONNX Runtime; a plug-in is none."""
-    return (
-        frozenset(build.partition(" ")[0] for build in facts.runtimes.builds if build)
-        if facts.runtimes
-        else frozenset()
-    )
+def what_embeddings_run_on(facts: Facts) -> str | None:
+    """Return cpu, gpu or none, by the verdict that every command goes by; None where nobody can know."""
+    verdict = verdict_of(facts)
+    return None if verdict is None else verdict.runs_on

@@ -50,7 +50,7 @@ def _word(value: str | bool | None) -> str:
 def surroundings(facts: Facts) -> list[tuple[str, str]]:
     """Return what a bug report needs beside the findings, as names and values."""
     about = "an environment that was named" if facts.venv is not None else "the managed target"
-    lines = [("about", about), ("embeddings run on", what_embeddings_run_on(facts))]
+    lines = [("about", about), ("embeddings run on", _word(what_embeddings_run_on(facts)))]
     if facts.plan is not None:
         plan = facts.plan
         lines.append(("plan", f"{plan.build} {plan.version or ''} [{plan.code}] {plan.reason}"))

@@ -30,6 +30,7 @@ from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.last_words import signal_name
 from imprint.planning.model import Device
+from imprint.runtime import reads
 from imprint.runtime.check_causes import plain
 from imprint.runtime.inside import HIDDEN, child_arguments, child_environment
 from imprint.runtime.outside import outside_cause
@@ -242,7 +243,7 @@ class Worker:
             if not isinstance(answer, tuple):
                 raise self._death(answer)
             if answer[0] == frames.FAILURE:
-                raise failure_of(json.loads(answer[1]), self._settings.repair)
+                raise failure_of(json.loads(answer[1]), self._settings.repair, self._settings.environ)
             return answer
 
     def _read(self, stream: IO[bytes] | None) -> None:
@@ -382,16 +383,16 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def failure_of(facts: Mapping[str, Any], repair: str) -> ImprintError:
+def failure_of(facts: Mapping[str, Any], repair: str, environ: Mapping[str, str]) -> ImprintError:
     """Return the error that a worker's FAILURE amounts to."""
     hints = {"model-unusable": "doctor-deep", "out-of-memory": "lower-batch", "bad-vector": "check-computes"}
     code, message = str(facts.get("code", "worker-failed")), str(facts.get("message"))
     newer = too_new(message, str(facts.get("version") or ""), repair)
     if newer is not None:
         return newer
-    outside = outside_cause(message, os.environ)
+    outside = outside_cause(message, environ)
     if outside is not None:
-        hint = outside.fix(here(os.environ, traits=["named" if "--venv" in repair else "managed"]))
+        hint = outside.fix(here(environ, traits=["named" if "--venv" in repair else "managed"]))
         return ImprintError(f"embedding failed: {outside.seen}", hint=hint, code=outside.code)
     hint = helps("run", command=repair) if code == "target-incomplete" else None
     hint = helps(hints[code]) if code in hints else hint
@@ -413,9 +414,8 @@ def too_new(message: str, version: str, repair: str) -> ImprintError | None:
     if found is None:
         return None
     what = "IR version" if found["what"] == "IR" else "opset"
-    runtime = f"ONNX Runtime {version}".rstrip()
     other = helps("run", command=repair) if "--venv" in repair else helps("another-model")
-    told = f"the model has ONNX {what} {found['has']}, but {runtime} reads only up to {found['most']}"
+    told = reads.too_new(what, found["has"], found["most"], version)
     return ImprintError(told, hint=other, code="model-too-new")
 
 

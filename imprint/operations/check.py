@@ -14,7 +14,7 @@ from imprint.operations.planning_inputs import Inputs, gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, command_of, damage_in, require_start, target_of
-from imprint.operations.verdict import judge
+from imprint.operations.verdict import judge, remarks_of_verdict
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
@@ -124,10 +124,8 @@ def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResu
     if result.outcome == "inconclusive":
         return None
     seen = proof.proof_of(result, target, context.environ)
-    problem = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen).problem
-    if problem is None:
-        return None
-    return Remark(problem.code, problem.text, helps("run", command=problem.fix) if problem.fix is not None else None)
+    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen)
+    return next(iter(remarks_of_verdict(verdict)), None)
 
 
 def _repair(target: Target) -> str:

@@ -19,12 +19,13 @@ from imprint.causes.situation import here
 from imprint.doctor import checks, report
 from imprint.doctor.checks import CHECKS, Check
 from imprint.doctor.findings import Finding, counts
-from imprint.doctor.judging import what_embeddings_run_on
+from imprint.doctor.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.doctor_facts import gather
 from imprint.operations.result import Remark, Result
+from imprint.operations.verdict import Prove
 from imprint.probing.host import Host
 
 
@@ -63,19 +64,22 @@ def explain_code(context: Context, code: str) -> Result:
     return Result({"code": code, "means": causes[code].means, "fix": as_one(remedies), "remedies": told})
 
 
-def diagnose(context: Context, options: DoctorOptions, *, host: Host | None = None) -> Result:
-    """Return what the checks find; changes nothing. `host` None: this machine.
+def diagnose(
+    context: Context, options: DoctorOptions, *, host: Host | None = None, prove: Prove | None = None
+) -> Result:
+    """Return what the checks find; changes nothing. `host` None: this machine; `prove` None: the check itself.
 
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an
     unknown id.
     """
     chosen = _chosen(options.ids)
     slow = frozenset(check.slow for check in chosen if check.slow is not None)
-    facts = gather(context, venv=options.venv, deep=options.deep, slow=slow, host=host)
+    facts = gather(context, venv=options.venv, deep=options.deep, slow=slow, host=host, prove=prove)
     findings = checks.run(chosen, facts)
-    counted = counts(findings)
+    counted, verdict = counts(findings), verdict_of(facts)
     data: dict[str, Any] = {
-        "runs_on": what_embeddings_run_on(facts),
+        "runs_on": None if verdict is None else verdict.runs_on,
+        "embeds": None if verdict is None else verdict.embeds,
         "findings": [asdict(finding) for finding in findings],
         "counts": counted,
     }

@@ -20,7 +20,7 @@ from typing import Any
 from imprint import envvars, resources
 from imprint.causes.situation import here
 from imprint.doctor import gathering, own_import, probe
-from imprint.doctor.facts import Aside, Embedded, Facts, Loaded, OwnImport, Proof, Runtimes
+from imprint.doctor.facts import Aside, Embedded, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
 from imprint.doctor.gathering import Gathering
 from imprint.doctor.libraries import cuda_major, wanted_libraries
 from imprint.errors import ImprintError
@@ -28,16 +28,20 @@ from imprint.hints import helps
 from imprint.operations import planning_inputs
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs
-from imprint.operations.targets import build_of
+from imprint.operations.targets import build_of, environment_target
+from imprint.operations.verdict import Prove, look_at
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.fingerprints import fingerprint_of
-from imprint.planning.model import Gpu, Machine, Plan, Verdict
+from imprint.planning.model import Device, Gpu, Machine, Plan, Verdict
 from imprint.planning.rule import decide
 from imprint.probing.host import Host, RealHost
+from imprint.probing.once import OnceHost
 from imprint.probing.survey import survey
 from imprint.runtime import inventory, journal
+from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
+from imprint.runtime.verdict import Seen
 from imprint.state import config, last_run, mutex, settings, verdicts
 from imprint.state.config import Setting
 from imprint.state.findings import Findings
@@ -46,6 +50,9 @@ from imprint.values import replace as replace_value
 
 QUICK_SECONDS = 15.0
 """For what only reads files. A network disk that hangs costs this much, and the other checks still answer."""
+
+START_SECONDS = 10.0
+"""For the target's interpreter to say what it is. It is asked once, whoever wants to know."""
 
 MACHINE_SECONDS = 50.0
 """For the survey: its own limits for a driver that hangs are 10 and 30 seconds."""
@@ -56,23 +63,29 @@ DEEP_SECONDS = 900.0
 TRY_SECONDS = 75.0
 """For loading ONNX Runtime and for one embedding, both of which end their children before."""
 
+CPU_SECONDS = 30.0
+"""For loading it, or for the check, where no GPU is there to be started."""
+
 TEXT = "a text to see whether embedding works"
 
 
-def gather(
+def gather(  # noqa: PLR0913 - all but the first are keywords
     context: Context,
     *,
     venv: Path | None = None,
     deep: bool = False,
     slow: frozenset[str] = frozenset(),
     host: Host | None = None,
+    prove: Prove | None = None,
 ) -> Facts:
     """Return everything the checks judge about the managed target, or about the environment `venv`.
 
-    `slow` names those slow facts that are wanted (`unused`, `embedded`). `host` None: this machine.
+    `slow` names those slow facts that are wanted (`unused`, `embedded`). `host` None: this machine. `prove` runs the
+    check where none that holds is recorded, None: the check itself.
     """
     gathered = Gathering()
     damages = Findings()
+    asked = OnceHost(host or RealHost(context.environ), START_SECONDS)
     home = context.home
     first = gathered.together(
         QUICK_SECONDS,
@@ -85,11 +98,11 @@ def gather(
         copies=lambda: gathering.copies(home),
         blocked=lambda: gathering.blocked(home),
         uv=lambda: _uv(context),
-        refusal=lambda: _refusal(context, venv),
+        refusal=lambda: _refusal(context, venv, asked),
     )
     target: Target | None = first["target"]
-    second = _look(gathered, host or RealHost(context.environ), target, deep=deep)
-    known = _Known(context, target, second["machine"], second["runtimes"])
+    second = _look(gathered, asked, target, deep=deep)
+    known = _Known(context, target, second, prove or _prove)
     planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
     inputs: Inputs | None = planned["plan"]
     third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
@@ -131,6 +144,7 @@ def gather(
         tested=gathered.together(QUICK_SECONDS, tested=known.tested)["tested"] or {},
         plan=plan,
         waiting=_waiting(inputs, setting),
+        seen=third["seen"],
         proc=sys.platform != "linux" or Path("/proc/self/stat").exists(),
         own_import=third["own_import"],
         proved=inputs is not None and inputs.proved,
@@ -156,13 +170,13 @@ _REFUSED_FOR_GOOD = frozenset({"not-an-environment", "externally-managed", "pyth
 """Why an environment is never changed, whatever is run in it first."""
 
 
-def _refusal(context: Context, venv: Path | None) -> ImprintError | None:
+def _refusal(context: Context, venv: Path | None, host: Host) -> ImprintError | None:
     if venv is None:
         return None
-    from imprint.runtime.environment import look_at
+    from imprint.runtime.environment import look_at as look_at_environment
 
     try:
-        look_at(venv, context.home, RealHost(context.environ))
+        look_at_environment(venv, context.home, host)
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
     return None
@@ -199,7 +213,7 @@ def _look(gathered: Gathering, host: Host, target: Target | None, *, deep: bool)
 
     asked: dict[str, Callable[[], Any]] = {"machine": machine}
     if target is not None and target.refused is None:
-        asked["interpreter"] = lambda: gathering.interpreter(target)
+        asked["interpreter"] = lambda: gathering.interpreter(target, host, START_SECONDS)
         asked["runtimes"] = lambda: gathering.runtimes(target, deep=deep)
     looked = gathered.together(DEEP_SECONDS if deep else MACHINE_SECONDS, **asked)
     return {"interpreter": None, "runtimes": None, **looked}
@@ -223,12 +237,18 @@ def _try(  # noqa: PLR0913 - one call site
         asked["own_import"] = known.import_as_user
     if settled is not None:
         asked["model"] = lambda: _model(context, settled.text("model.name"), deep=deep)
+    if inputs is not None and known.there:
+        asked["seen"] = lambda: known.seen(inputs, first["last"])
     if "unused" in slow:
         asked["unused"] = lambda: gathering.unused(context.home)
     if "embedded" in slow and known.managed and known.starts:
         asked["embedded"] = lambda: _embedded(context)
-    nothing = dict.fromkeys(("loaded", "own_import", "model", "unused", "embedded"))
+    nothing = dict.fromkeys(("loaded", "own_import", "model", "unused", "embedded", "seen"))
     return nothing | gathered.together(TRY_SECONDS, **asked)
+
+
+def _prove(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
+    return run_check(python, device, environ, deadline=CPU_SECONDS)
 
 
 class _Known:
@@ -238,17 +258,23 @@ class _Known:
         self,
         context: Context,
         target: Target | None,
-        machine: Machine | None,
-        installed: tuple[Runtimes, RuntimePackage | None] | None,
+        looked: Mapping[str, Any],
+        prove: Prove,
     ) -> None:
+        machine: Machine | None = looked["machine"]
+        installed: tuple[Runtimes, RuntimePackage | None] | None = looked["runtimes"]
+        answered: Interpreter | None = looked["interpreter"]
+        self._prove = prove
         self._context = context
         self._target = target
         self._machine = machine
         self._package = (installed[1] if installed is not None else None) or RuntimePackage()
         self._builds: BuildTable = planning_inputs.load_builds()
         self.build, self.version = self._installed()
+        self.there = target is not None
         self.managed = target is not None and target.managed
-        self.starts = target is not None and target.starts
+        # One that did not say what it is would only keep the others waiting.
+        self.starts = target is not None and target.starts and answered is not None and answered.version is not None
         self.wheel: Wheel | None = gathering.wheel_of(self.build, self.version, machine, self._builds)
 
     def _installed(self) -> tuple[str | None, str | None]:
@@ -276,7 +302,17 @@ class _Known:
             device=inputs.plan.device if inputs is not None else None,
             # A driver that hung once would hang the session too.
             gpu=machine.nvidia.status != "timeout",
+            deadline=probe.SECONDS if machine.nvidia.gpus else CPU_SECONDS,
         )
+
+    def seen(self, inputs: Inputs, last: last_run.LastRun | None) -> Seen:
+        """Return the facts that the other commands' verdict is made of, gathered as they gather them."""
+        target = self._target
+        assert target is not None  # noqa: S101 - it is asked for only then
+        if not target.managed:
+            target = environment_target(self._context, target.prefix)
+        prove = self._prove if self.starts else None
+        return look_at(self._context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last)
 
     def import_as_user(self) -> OwnImport | None:
         """Return what the target's Python does for its user."""

@@ -24,7 +24,7 @@ from imprint.operations.planning_inputs import gather
 from imprint.operations.result import Remark, Result
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, require_start, target_of
-from imprint.operations.verdict import DAMAGED, LACKING, judge
+from imprint.operations.verdict import judge
 from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
@@ -33,6 +33,7 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.proof import Proof
 from imprint.runtime.target import Target
+from imprint.runtime.verdict import FAILED, TargetVerdict
 from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings
@@ -158,12 +159,23 @@ def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
     except ImprintError as error:
         if error.specific_code not in _OF_THE_TARGET:
             raise
-        problem = judge(context, place.target, place.plan, gpu_proved=False, prove=None).problem
-        if problem is None or problem.code not in {DAMAGED, LACKING}:
-            raise
-        message = f"embeddings do not run here: {problem.text} ({error.message})"
-        hint = error.hint if problem.fix is None else helps("run", command=problem.fix)
-        raise ImprintError(message, hint=hint, code=problem.code) from error
+        verdict = judge(context, place.target, place.plan, gpu_proved=False, prove=None)
+        if verdict.problem is None and error.specific_code != "model-unusable":
+            # What is recorded says nothing: then the worker's own end is what the verdict goes by.
+            seen = Proof("failed", "import-failed", error.message)
+            verdict = judge(context, place.target, place.plan, gpu_proved=False, prove=None, evidence=seen)
+        raise blamed(verdict, error) from error
+
+
+def blamed(verdict: TargetVerdict, error: ImprintError) -> ImprintError:
+    """Return a worker's failure as what the verdict says is wrong, where it knows more; else as it is."""
+    problem = verdict.problem
+    if problem is None or (problem.code == FAILED and error.message in problem.text):
+        return error
+    more = "" if error.message in problem.text else f" ({error.message})"
+    return ImprintError(
+        f"embeddings do not run here: {problem.text}{more}", hint=problem.hint or error.hint, code=problem.code
+    )
 
 
 def _check(options: EmbedOptions) -> None:

@@ -124,15 +124,13 @@ def _judged(
     context: Context, target: Target | None, inputs: Inputs, prove: Prove | None
 ) -> tuple[bool, tuple[Remark, ...]]:
     """Return whether setup has something to change at what is there, and what is wrong with it."""
-    from imprint.operations.verdict import judge
+    from imprint.operations.verdict import judge, remarks_of_verdict
     from imprint.runtime.check import run_check
+    from imprint.runtime.verdict import ABSENT
 
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
-    problem = verdict.problem
-    if problem is None or problem.code == "not-installed":
-        return verdict.pending, ()
-    fix = None if problem.fix is None else helps("run", command=problem.fix)
-    return verdict.pending, (Remark(problem.code, problem.text, fix),)
+    # That nothing is installed is what the plan is about.
+    return verdict.pending, tuple(one for one in remarks_of_verdict(verdict) if one.code != ABSENT)
 
 
 def _elsewhere(context: Context, options: PlanOptions) -> Inputs:

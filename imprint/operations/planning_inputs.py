@@ -119,7 +119,8 @@ def advised(  # noqa: PLR0913 - what a plan is made from
     venv: Path | None = None,
 ) -> Plan:
     """Return the plan with the catalogue's remedies that fit there, where no hint was computed and something helps."""
-    if plan.hint is not None or plan.device is not None or plan.code in HELPLESS | _COMPUTED:
+    code = _cause_of(plan, request, machine)
+    if plan.hint is not None or plan.device is not None or code in HELPLESS | _COMPUTED:
         return plan
     if not _would_help(plan.code, request, machine, builds):
         return plan
@@ -130,7 +131,13 @@ def advised(  # noqa: PLR0913 - what a plan is made from
     situation = of_machine(machine, environ)
     if venv is not None:
         situation = situation.with_(setup=f"imprint setup --venv {quoted(str(venv), shell_of(environ))}")
-    return replace(plan, hint=as_one(remedies_for(plan.code, situation)))
+    return replace(plan, hint=as_one(remedies_for(code, situation)))
+
+
+def _cause_of(plan: Plan, request: Request, machine: Machine) -> str:
+    """Return the code whose remedies help: somebody who asks for a GPU in a container expects the host to have one."""
+    asked = request.device == "gpu" and machine.platform.container
+    return "container-no-gpu" if plan.code == "no-nvidia-gpu" and asked else plan.code
 
 
 def _would_help(code: str, request: Request, machine: Machine, builds: BuildTable) -> bool:

@@ -35,7 +35,6 @@ from imprint.runtime.target import current_target
 from imprint.runtime.uv import Sources
 from imprint.state import mutex
 from imprint.state.findings import Findings
-from imprint.values import replace as replace_value
 
 __all__ = ["CONFIRM_ABOVE", "Seams", "SetupOptions", "setup"]
 
@@ -107,7 +106,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     changes: list[dict[str, Any]] = []
     expected: Download | None = None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
-    verdict = replace_value(verdict, setup=command_again(context, options))
+    verdict = verdict.with_setup(command_again(context, options))
     if refused is None:
         recipe = recipe_for(inputs.plan, seams.lock_path)
         if target is None or generations.faults_of(target, recipe) or options.repair:

@@ -43,7 +43,6 @@ from imprint.runtime.recipe import BASE_LOCK, pins_of
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state.findings import Findings
-from imprint.values import replace as replace_value
 
 
 def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Result:
@@ -57,7 +56,7 @@ def dry_run_inplace(context: Context, options: SetupOptions, seams: Seams) -> Re
     changes: list[dict[str, Any]] = []
     expected: Download | None = None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
-    verdict = replace_value(verdict, setup=command_again(context, options))
+    verdict = verdict.with_setup(command_again(context, options))
     if refused is None:
         prepared = _prepare(context, options, seams, inputs.plan, findings)
         expected = _download(context, seams, inputs, prepared)

@@ -13,6 +13,7 @@ from imprint.operations.targets import target_of
 from imprint.operations.verdict import Prove, default_hint, judge
 from imprint.planning.model import Plan
 from imprint.runtime.check import run_check
+from imprint.runtime.verdict import TargetVerdict
 from imprint.state import last_run
 from imprint.state.findings import Findings
 
@@ -29,18 +30,20 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     inputs = gather(context, target, findings=findings)
     last = last_run.read(context.home, findings) if venv is None else None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, findings=findings)
-    warnings = [*remarks_of(findings), *([gpu_missed()] if verdict.missed is not None else [])]
-    problem = verdict.problem
-    errors = []
-    if not verdict.embeds:
-        fix = helps("run", command=problem.fix) if problem is not None and problem.fix is not None else inputs.plan.hint
-        if target is not None and target.refused is not None:
-            fix = target.refused.hint
-        errors.append(Remark(problem.code if problem is not None else inputs.plan.code, "embeddings do not run", fix))
+    warnings = [*remarks_of(findings), *([gpu_missed()] if verdict.missed else [])]
+    errors = errors_of(verdict)
     hint = default_hint(context, inputs.plan, target.prefix if venv is not None and target is not None else None)
     if (failed := failed_build(inputs)) is not None:
         hint = retry_hint(context, inputs, failed, venv)
-    return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), tuple(errors))
+    return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), errors)
+
+
+def errors_of(verdict: TargetVerdict) -> tuple[Remark, ...]:
+    """Return the error that a verdict amounts to: embeddings do not run."""
+    problem = verdict.problem
+    if verdict.embeds or problem is None:
+        return ()
+    return (Remark(problem.code, "embeddings do not run", problem.hint),)
 
 
 def gpu_missed() -> Remark:

@@ -13,6 +13,7 @@ from imprint.planning.builds import CPU, Build, BuildTable
 from imprint.probing.host import RealHost
 from imprint.quoting import quoted, shell_of
 from imprint.runtime import generations, inventory, journal
+from imprint.runtime.damage import INTERRUPTED, together, words_of
 from imprint.runtime.environment import look_at
 from imprint.runtime.inventory import Inventory
 from imprint.runtime.metadata import is_vendor
@@ -70,7 +71,7 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
     faults = []
     seen = inventory.inspect(target.prefix)
     if journal.is_unfinished(journal.read_journal(journal.store_of(context.home, target.prefix)), seen):
-        faults.append("a change of it was interrupted")
+        faults.append(INTERRUPTED)
     return (*faults, *_faults_of(seen))
 
 
@@ -97,8 +98,7 @@ def command_of(verb: str, venv: Path | None) -> str:
 def _faults_of(seen: Inventory) -> tuple[str, ...]:
     runtimes = seen.runtime_distributions
     if len(runtimes) > 1:
-        names = " and ".join(found.name for found in runtimes)
-        return (f"{names} are installed in the same folder",)
+        return (together([found.name for found in runtimes]),)
     if runtimes and (seen.runtime is None or seen.runtime.package is None):
         return (f"the package {runtimes[0].name} is listed as installed, but its modules are missing",)
     if runtimes and seen.runtime is not None and seen.runtime.package != runtimes[0].name:
@@ -108,4 +108,4 @@ def _faults_of(seen: Inventory) -> tuple[str, ...]:
         for found in seen.problems
         if found.distribution in {each.name for each in runtimes} or is_vendor(found.distribution)
     ]
-    return tuple(f"{found.distribution}: {found.kind} {found.path or ''}".rstrip() for found in ours[:1])
+    return tuple(f"{found.distribution}: {words_of(found.kind, example=found.path)}" for found in ours[:1])

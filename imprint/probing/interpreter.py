@@ -20,7 +20,7 @@ DEADLINE_SECONDS = 20.0
 OLDEST = (3, 8)
 """The oldest interpreter that is described. Whether a build exists for it is for planning to say."""
 
-_CHILD = Path(__file__).with_name("interpreter_child.py")
+CHILD = Path(__file__).with_name("interpreter_child.py")
 
 
 def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLINE_SECONDS) -> Mapping[str, Any]:
@@ -42,7 +42,7 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
             code="interpreter-gone",
         )
     # -S as well as -I: nothing of the environment may run, and a broken .pth file there must not matter here.
-    result = host.run([path, "-I", "-S", "-B", str(_CHILD)], deadline=deadline)
+    result = host.run([path, "-I", "-S", "-B", str(CHILD)], deadline=deadline)
     if result.not_started is not None:
         _refuse_blocked(path, result.not_started)
     return parse_answer(path, result, deadline)

@@ -32,6 +32,7 @@ FLOAT = 1
 TEXT_LIMIT = 4000
 FILES_LIMIT = 300
 NEEDED = ("tokenizers", "orjson")
+NEWEST_IR, NEWEST_OPSET = 40, 80  # where the search for what a runtime reads ends
 LIBRARY = re.compile(r"lib(cuda|cudart|cublas|cublasLt|cudnn|curand|cufft|nvrtc|nvJitLink)[\w-]*\.so", re.ASCII)
 
 Random = Callable[[Sequence[int]], Any]
@@ -265,6 +266,29 @@ def missing_packages() -> list[str]:
     return missing
 
 
+def newest_that_is_read(onnxruntime: Any) -> dict[str, int]:
+    """Return the newest IR version and the newest operator set of which this build makes a session."""
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 4
+
+    def reads(ir: int, opset: int) -> bool:
+        node = text(1, "x") + text(2, "y") + text(4, "Identity")
+        graph = text(1, node) + text(2, "check") + text(11, value_info("x", (1,))) + text(12, value_info("y", (1,)))
+        content = number(1, ir) + text(7, graph) + text(8, text(1, "") + number(2, opset))
+        try:
+            onnxruntime.InferenceSession(content, quiet, providers=["CPUExecutionProvider"])
+        except Exception:  # whatever it says of it, it does not take such a model
+            return False
+        return True
+
+    ir, opset = IR_VERSION, OPSET
+    while ir < NEWEST_IR and reads(ir + 1, OPSET):
+        ir += 1
+    while opset < NEWEST_OPSET and reads(IR_VERSION, opset + 1):
+        opset += 1
+    return {"ir": ir, "opset": opset}
+
+
 def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
     """Load ONNX Runtime and run every step; return the facts, and tell those known so far before each step."""
     facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}, "complete": True}
@@ -291,6 +315,8 @@ def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[st
     facts["libraries"] = loaded_libraries() if on_gpu else {}
     facts["mapped"] = mapped_files()
     facts["lacks"] = missing_packages()
+    with contextlib.suppress(Exception):  # a fact to have, not one to fail for
+        facts["reads"] = newest_that_is_read(onnxruntime)
     return facts
 
 

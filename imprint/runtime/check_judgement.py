@@ -15,6 +15,7 @@ from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check_causes import Broken, broken_library, cause_in, missing_cudnn, plain
 from imprint.runtime.check_result import CPU, CUDA, STEPS, CheckResult, Step
+from imprint.runtime.reads import Needs, needs_from_json
 
 LIMITS = {CPU: 1e-4, CUDA: 5e-3}
 """Largest error, relative to the largest wanted value. TF32, on by default on GPUs, keeps ten bits: about 1e-3."""
@@ -74,6 +75,7 @@ class _Told:
     libraries: Mapping[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
+    reads: Needs | None = None
 
     @classmethod
     def of(cls, provider: str, device: Device | None, facts: Mapping[str, Any], stderr: str) -> _Told:
@@ -93,6 +95,7 @@ class _Told:
             {str(name): str(path) for name, path in libraries.items()} if isinstance(libraries, dict) else {},
             _texts(facts.get("lacks")),
             _texts(facts.get("mapped")),
+            needs_from_json(facts.get("reads")),
         )
 
     @property
@@ -117,6 +120,7 @@ class _Told:
             self.libraries,
             self.lacks,
             self.mapped,
+            self.reads,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from imprint.planning.model import Device
+from imprint.runtime.reads import Needs
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -51,8 +52,9 @@ class CheckResult:
 
     `library` is the file that is missing or broken, `wanted_by` the file that wanted it, `wheel` the distribution that
     supplies it. `lacks` names packages that embedding needs besides and that cannot be imported, `mapped` the system's
-    shared libraries that were loaded. `memory` holds total_bytes, used_before_bytes and used_after_bytes of the GPU
-    where the driver told; `libraries` the CUDA libraries that were loaded, path by file name.
+    shared libraries that were loaded, `reads` the newest models that the build takes. `memory` holds total_bytes,
+    used_before_bytes and used_after_bytes of the GPU where the driver told; `libraries` the CUDA libraries that were
+    loaded, path by file name.
     """
 
     outcome: str
@@ -70,6 +72,7 @@ class CheckResult:
     libraries: Mapping[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
+    reads: Needs | None = None
 
     @property
     def ok(self) -> bool:

@@ -23,6 +23,7 @@ from imprint.planning.model import Device
 from imprint.runtime import interrupts, inventory, space, target
 from imprint.runtime.check_result import CheckResult
 from imprint.runtime.checkpoint import reached
+from imprint.runtime.damage import words_of
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inventory import Inventory
 from imprint.runtime.proof import proof_of
@@ -97,7 +98,7 @@ def damage_of(found: Target) -> tuple[str, ...]:
     if seen.problems:
         first = seen.problems[0]
         more = f" and {len(seen.problems) - 1} more" if len(seen.problems) > 1 else ""
-        faults.append(f"{first.distribution}: {first.kind} {first.path or ''}".rstrip() + more)
+        faults.append(f"{first.distribution}: {words_of(first.kind, example=first.path)}{more}")
     return tuple(faults)
 
 
@@ -268,7 +269,7 @@ def _require_whole(seen: Inventory, recipe: Recipe) -> None:
     if seen.problems:
         first = seen.problems[0]
         raise IntegrityError(
-            f"{first.distribution} differs from its RECORD:  {first.kind} {first.path or ''}".rstrip(),
+            f"{first.distribution} is not as its RECORD says: {words_of(first.kind, example=first.path)}",
             hint=helps("setup-again-nothing-changed"),
         )
     runtimes = seen.runtime_distributions

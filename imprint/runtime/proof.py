@@ -19,7 +19,9 @@ from imprint.paths import Home
 from imprint.probing.host import RealHost
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_name
 from imprint.runtime import inventory, journal
+from imprint.runtime.check_id import CHECK_ID
 from imprint.runtime.check_result import CheckResult
+from imprint.runtime.reads import Needs, needs_from_json
 from imprint.runtime.target import Target
 from imprint.state.findings import Findings
 from imprint.values import Record
@@ -41,6 +43,7 @@ WORDS: Mapping[str, str] = {
     "processor": "the processor",
     "libraries": "the system's libraries",
     "loader": "the loader's variables",
+    "check": "the check itself",
 }
 """What a proof rests on, as a sentence names it."""
 
@@ -50,7 +53,8 @@ class Proof(Record):
 
     `outcome` and `kind` are the check's, `detail` is the cause in one fragment, `provider` where it ran. `lacks` names
     the packages that embedding needs and that could not be imported. `on` maps what it rests on (the keys of `WORDS`)
-    to what that was; what is not known is not there. `paths` are the system's libraries that were loaded.
+    to what that was; what is not known is not there. `paths` are the system's libraries that were loaded, `reads` is
+    the newest model that the build takes.
     """
 
     outcome: str
@@ -61,6 +65,7 @@ class Proof(Record):
     lacks: tuple[str, ...] = ()
     on: Mapping[str, str] = {}
     paths: tuple[str, ...] = ()
+    reads: Needs | None = None
 
     @property
     def ok(self) -> bool:
@@ -78,6 +83,7 @@ class Proof(Record):
             "lacks": list(self.lacks),
             "on": dict(self.on),
             "paths": list(self.paths),
+            "reads": None if self.reads is None else {"ir": self.reads.ir, "opset": self.reads.opset},
         }
 
 
@@ -92,6 +98,7 @@ def proof_of(result: CheckResult, target: Target, environ: Mapping[str, str]) ->
         lacks=result.lacks,
         on=surroundings(target, environ, result.mapped),
         paths=result.mapped,
+        reads=result.reads,
     )
 
 
@@ -114,6 +121,7 @@ def surroundings(target: Target, environ: Mapping[str, str], paths: Iterable[str
         "processor": _processor(),
         "libraries": _digest(_signature(path, path) for path in sorted(paths)),
         "loader": _digest(f"{name}={environ[name]}" for name in _LOADER if environ.get(name)),
+        "check": CHECK_ID,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -150,6 +158,7 @@ def _parse(value: Mapping[str, Any] | None) -> Proof | None:
         lacks=tuple(map(str, lacks)) if isinstance(lacks, list) else (),
         on={str(name): str(text) for name, text in on.items()} if isinstance(on, dict) else {},
         paths=tuple(map(str, paths)) if isinstance(paths, list) else (),
+        reads=needs_from_json(value.get("reads")),
     )
 
 

@@ -15,7 +15,7 @@ from imprint import access, touch
 from imprint.errors import BusyError, ImprintError, StateError
 from imprint.ownership import TOOL_ENVIRONMENT
 from imprint.paths import Home
-from imprint.runtime import deferred, generations, journal, space, target
+from imprint.runtime import deferred, generations, inventory, journal, space, target
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.deferred import Deferred, Waiting
 from imprint.runtime.target import Manifest, Pointer
@@ -62,13 +62,11 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     """
     before = space.free_at(home.root)
     pointer = target.read_pointer(home)
-    if pointer is not None and pointer.previous is not None and not (keep_previous and _is_small(home, pointer)):
-        pointer = Pointer(pointer.generation, pointer.since, None)
-        target.write_pointer(home, pointer)
-    # Without a pointer nothing is known to be unneeded: one of them is what `setup` will point to.
-    going = _unneeded(home, pointer) if pointer is not None else ()
-    noted = deferred.read(home)
-    unused = noted.names.union(known, *(_names(home, folder) for folder in going)) - noted.kept
+    wanted = _wanted(home, pointer, keep_previous=keep_previous)
+    if wanted is not None and wanted != pointer:
+        target.write_pointer(home, wanted)
+    going, noted = _going(home, wanted), deferred.read(home)
+    unused = _unused(home, noted, going, known)
     if unused:
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
         deferred.write(home, Waiting((), unused, noted.kept))
@@ -85,6 +83,55 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     after = space.free_at(home.root)
     freed = max(0, after - before) if before is not None and after is not None and (removed or unused) else 0
     return Pruned(removed, left, freed, waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Freeable:
+    """The bytes that pruning would free now: in generations, and in the cache alone.
+
+    `kept` are those of the cache that it keeps for another try of a GPU, until somebody prunes.
+    """
+
+    generations: int = 0
+    cache: int = 0
+    kept: int = 0
+
+
+def freeable(home: Home, *, known: Iterable[str] = ()) -> Freeable:
+    """Return what `prune` would free, decided as it decides; nothing is changed."""
+    going = _going(home, _wanted(home, target.read_pointer(home), keep_previous=True))
+    others = tuple(folder for folder in generations.folders(home) if folder not in going)
+    used, noted = _used(home, without=going), deferred.read_only(home)
+    unused = _unused(home, noted, going, known) - used if used is not None else frozenset()
+    kept = noted.kept - used if used is not None else frozenset()
+    return Freeable(
+        sum(space.added_by(folder, others) for folder in going),
+        _alone(home.cache, unused),
+        _alone(home.cache, kept | unused) - _alone(home.cache, unused),
+    )
+
+
+def _alone(cache: Path, names: frozenset[str]) -> int:
+    """Return the bytes of packages in the cache that are in no runtime: of their files that have no second link."""
+    folders = archives_of(cache, names)
+    return sum(one.st_size for folder in folders for one in inventory.tree_files(folder) if one.st_nlink == 1)
+
+
+def archives_of(cache: Path, names: Collection[str]) -> tuple[Path, ...]:
+    """Return the unpacked wheels of some packages in a cache of uv's, and those that nothing in it leads to.
+
+    The layout is uv's own (0.5 to 0.11): `wheels-v*/…/NAME/` holds links into `archive-v*`. Where it is another, none.
+    """
+    linked: dict[Path, set[str]] = {}
+    for bucket in cache.glob("wheels-v*"):
+        for folder, names_in, files_in in os.walk(bucket):
+            for one in (Path(folder, name) for name in (*names_in, *files_in)):
+                if one.is_symlink():
+                    linked.setdefault(Path(os.path.realpath(one)), set()).add(Path(folder).name)
+    if not linked:
+        return ()
+    archives = (Path(os.path.realpath(one)) for one in cache.glob("archive-v*/*"))
+    return tuple(one for one in archives if linked.get(one, set()) <= frozenset(names))
 
 
 def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
@@ -111,6 +158,22 @@ def _unneeded(home: Home, pointer: Pointer | None) -> tuple[Path, ...]:
     return tuple(folder for folder in generations.folders(home) if folder.name not in kept)
 
 
+def _wanted(home: Home, pointer: Pointer | None, *, keep_previous: bool) -> Pointer | None:
+    """Return the pointer as pruning leaves it: the generation before is kept where it costs little."""
+    if pointer is None or pointer.previous is None or (keep_previous and _is_small(home, pointer)):
+        return pointer
+    return Pointer(pointer.generation, pointer.since, None)
+
+
+def _going(home: Home, pointer: Pointer | None) -> tuple[Path, ...]:
+    # Without a pointer nothing is known to be unneeded: one of them is what `setup` will point to.
+    return _unneeded(home, pointer) if pointer is not None else ()
+
+
+def _unused(home: Home, noted: Waiting, going: Iterable[Path], known: Iterable[str]) -> frozenset[str]:
+    return frozenset(noted.names.union(known, *(_names(home, folder) for folder in going)) - noted.kept)
+
+
 def _is_small(home: Home, pointer: Pointer) -> bool:
     if pointer.previous is None:
         return False
@@ -133,9 +196,10 @@ def _remove(candidates: Iterable[Path], within: Path) -> tuple[tuple[str, ...], 
     return tuple(removed), tuple(left)
 
 
-def _used(home: Home) -> frozenset[str] | None:
+def _used(home: Home, without: Collection[Path] = ()) -> frozenset[str] | None:
     """Return the distributions that something still uses: a generation, an environment that we changed, ourselves.
 
+    The generations `without` do not count.
     None where a receipt cannot tell, because a newer Imprint wrote it or this user may not read it.
     """
     # A run that has nothing to prune, which is nearly every one, need not load what reads locks.
@@ -143,7 +207,7 @@ def _used(home: Home) -> frozenset[str] | None:
 
     found = set(read_shipped().elsewhere)
     for folder in generations.folders(home):
-        found.update(_names(home, folder))
+        found.update(_names(home, folder) if folder not in without else ())
     try:
         for path in sorted((home.data / "inplace").glob("*/receipt.json")):
             prefix = (files.read_json(path, within=home.root) or {}).get("prefix")

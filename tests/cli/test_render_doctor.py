@@ -8,6 +8,7 @@ import pytest
 from imprint.doctor.checks import CHECKS, run
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import counts
+from imprint.doctor.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.operations.context import Context
 from imprint.operations.doctor import explain_code
@@ -17,9 +18,10 @@ from support.recorded import ENVIRONMENT, GPU_PLAN, MANAGED
 
 
 def shown(facts: Facts, **options: bool) -> list[str]:
-    findings = run(CHECKS, facts)
+    findings, verdict = run(CHECKS, facts), verdict_of(facts)
     data: dict[str, Any] = {
         "runs_on": "cpu",
+        "embeds": verdict is not None and verdict.embeds,
         "findings": [asdict(finding) for finding in findings],
         "counts": counts(findings),
     }
@@ -94,5 +96,8 @@ def test_an_environment_that_lacks_what_embedding_needs_is_not_said_to_embed() -
     """Its ONNX Runtime works, and `status` says the same of embeddings."""
     versions = {name: version for name, version in ENVIRONMENT.runtimes.versions.items() if name != "orjson"}  # type: ignore[union-attr]
     lines = shown(replace(ENVIRONMENT, runtimes=replace(ENVIRONMENT.runtimes, versions=versions)))  # type: ignore[type-var]
-    assert any(line.startswith("note    target:embedding: `imprint embed` does not run here yet") for line in lines)
+    assert any(
+        line.startswith("ERROR   target:embedding: `imprint embed` does not run here: orjson is missing")
+        for line in lines
+    )
     assert lines[-2] == "embeddings do not run yet; ONNX Runtime runs on: cpu"

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from architecture.tree import ROOT
+from imprint import access
 from imprint.causes.catalogue import KINDS, Cause, as_one, catalogue, general_remedies, remedies_for
 from imprint.causes.situation import GENERAL, TRAITS, Situation, here
 from imprint.errors import ImprintError
+from imprint.runtime import verdict
 from imprint_dev.pages import PAGES, REASON_CODES, TROUBLESHOOTING
 
 CAUSES = catalogue().causes
@@ -98,6 +100,8 @@ def test_every_code_of_an_error_or_a_warning_is_explained() -> None:
     printed = {code for path in (ROOT / "imprint").rglob("*.py") for code in codes_in(path)}
     kinds: list[type[ImprintError]] = [ImprintError, *every_kind(ImprintError)]
     printed |= {kind.code for kind in kinds}
+    printed |= {*access.CODES.values(), verdict.ABSENT, verdict.BROKEN, verdict.DAMAGED, verdict.FAILED}
+    printed |= {verdict.LACKING, verdict.STARTUP, verdict.TOO_NEW, verdict.UNTRIED}
     assert len(printed) > 70
     assert printed - CAUSES.keys() == set()
 
@@ -107,14 +111,19 @@ def every_kind(kind: type[ImprintError]) -> list[type[ImprintError]]:
     return [each for found in kind.__subclasses__() for each in (found, *every_kind(found))]
 
 
+PLACES = {"Remark": 0, "error_of": 0, "Outside": 0, "Problem": 0, "Finding": 1, "Aside": 2, "finding": 2}
+"""Where each call takes a code, as a place among its arguments."""
+
+
 def codes_in(path: Path) -> set[str]:
-    """Return the codes that a module gives to errors and remarks."""
+    """Return the codes that a module gives to errors, remarks and findings."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             given = [keyword.value for keyword in node.keywords if keyword.arg == "code"]
-            given += node.args[:1] if called == "Remark" else []
+            place = PLACES.get(called)
+            given += node.args[place : place + 1] if place is not None else []
             found |= {one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)}
     return found
 

@@ -19,7 +19,7 @@ from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MA
 
 CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section not in {None, "errors"}}
 CASES = Path(__file__).parent / "cases"
-TOLD_ELSEWHERE = {"check-crashed", "packages-missing"}
+TOLD_ELSEWHERE = {"check-crashed", "packages-missing", "startup-file-interferes"}
 """Codes that a test of their own builds, besides those of the cases."""
 
 
@@ -98,7 +98,16 @@ STATES: list[State] = [
     ("gpu:waiting", {"waiting": GPU_PLAN}, [("gpu-waits", "ok")]),
     ("gpu:waiting", {"waiting": CPU_PLAN}, [("ok", "ok")]),
     ("target:embedding", {"runtimes": None}, [("skipped", "skipped")]),
-    ("target:embedding", {"venv": "/v"}, [("packages-missing", "ok")]),
+    (
+        "target:embedding",
+        {"venv": "/v", "runtimes": replace(ENVIRONMENT.runtimes, versions={})},  # type: ignore[type-var]
+        [("packages-missing", "error")],
+    ),
+    (
+        "runtime:embedding-device",
+        {"venv": "/v", "runtimes": replace(ENVIRONMENT.runtimes, versions={})},  # type: ignore[type-var]
+        [("embedding-failed", "error")],
+    ),
     ("target:leftovers", {"runtimes": None}, [("skipped", "skipped")]),
     (
         "target:leftovers",

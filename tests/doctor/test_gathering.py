@@ -95,8 +95,11 @@ def test_a_record_of_a_newer_imprint_is_a_finding(tmp_path: Path) -> None:
 
 def test_what_is_kept_for_another_try_of_a_gpu_is_not_called_unused(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    (home.cache / "archive-v0").mkdir(parents=True)
-    (home.cache / "archive-v0" / "wheel").write_bytes(b"x" * 1000)
+    wheel, link = home.cache / "archive-v0" / "abc", home.cache / "wheels-v5" / "pypi" / "onnxruntime-gpu" / "1.31.1-x"
+    for folder in (wheel, link.parent):
+        folder.mkdir(parents=True)
+    (wheel / "library.so").write_bytes(b"x" * 1000)
+    link.symlink_to(wheel)
     assert unused(home) == Unused(0, 1000, str(home.cache), 0)
     deferred.keep(home, ["onnxruntime-gpu"])
     assert unused(home) == Unused(0, 0, str(home.cache), 1000)

@@ -3,19 +3,20 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from doctor.test_environments import LIBRARIES, STATES, Breakage, Environment
 from doctor.test_real_environments import Real
-from imprint.doctor import probe
 from imprint.operations.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Device
 from imprint.runtime import inventory
-from imprint.runtime.check import CPU, CheckResult
+from imprint.runtime.check import CheckResult
 from support.foreign import Wheels
+from support.played_check import played_check
 from support.played_runtime import played_wheels
 from support.six import ask, contradictions
 
@@ -32,11 +33,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 
 
 def probing(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
-    """Check as far as a played runtime goes: it loads, and a session on the CPU computes."""
-    seen = probe.try_runtime(python, environ, [], device=device, gpu=False)
-    problem = seen.error or seen.cpu_error or seen.ended or (None if seen.has_session else "it has no InferenceSession")
-    outcome, kind = ("ok", None) if problem is None else ("failed", "import-failed")
-    return CheckResult(outcome, kind, CPU, device, problem, lacks=("tokenizers", "orjson"))
+    """Check as far as a played runtime goes; the tiny wheels have nothing that embedding needs besides."""
+    return replace(played_check(python, device, environ), lacks=("tokenizers", "orjson"))
 
 
 @pytest.mark.parametrize(("pins", "breakage"), [one[1:] for one in PLAYED], ids=[one[0] for one in PLAYED])
@@ -94,6 +92,17 @@ def shorten(pattern: str) -> Callable[[Real, Path], None]:
     return broken
 
 
+def at_start(code: str) -> Callable[[Real, Path], None]:
+    """Return a breakage by a file of the owner's that Python runs at every start."""
+
+    def broken(_: Real, prefix: Path) -> None:
+        packages = inventory.packages_folder(prefix)
+        assert packages is not None
+        (packages / "sitecustomize.py").write_text(code, "utf-8")
+
+    return broken
+
+
 def nothing(_: Real, __: Path) -> None:
     """Break nothing."""
 
@@ -110,6 +119,9 @@ REAL: list[tuple[str, tuple[str, ...], Callable[[Real, Path], None], str, bool]]
     ("no NumPy", EMBEDS, without("numpy"), "none", False),
     ("a library cut short", EMBEDS, shorten("onnxruntime/capi/onnxruntime_pybind11_state*"), "none", False),
     ("no runtime", ("tokenizers", "orjson"), nothing, "none", False),
+    ("too old for the model", ("onnxruntime==1.15.1", "numpy<2", "tokenizers", "orjson"), nothing, "cpu", False),
+    ("stopped at its start", EMBEDS, at_start("import sys; sys.exit('not today')"), "none", False),
+    ("hidden at its start", EMBEDS, at_start("import sys; sys.modules['onnxruntime'] = None"), "none", False),
 ]
 
 

@@ -1,7 +1,6 @@
 """Broken states built for real, from tiny wheels: doctor names the cause, and what it says to run mends it."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from imprint.embedding.models import folder_of, load_catalogue
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.setup import Seams, SetupOptions, setup
-from support.place import Place
+from support.place import Place, no_model
+from support.played_check import played_check
 from support.played_runtime import played_twins
 from support.twins import Twins, twin_check
 
@@ -40,7 +39,7 @@ def place(tmp_path: Path, twins: Twins, template: Path) -> Place:
 
 
 def provision(place: Place, **options: bool) -> None:
-    seams = Seams(check=twin_check, lock_path=place.twins.lock_path, install_model=lambda *_, **__: None)
+    seams = Seams(check=twin_check, lock_path=place.twins.lock_path, install_model=no_model)
     setup(
         place.context,
         SetupOptions(offline=True, find_links=place.twins.wheels, **options),  # type: ignore[arg-type]
@@ -52,7 +51,7 @@ def provision(place: Place, **options: bool) -> None:
 def findings(place: Place, *ids: str, deep: bool = False) -> dict[str, list[dict[str, Any]]]:
     """Return what is not ok, by check; the model is left out, the tiny wheels have none."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for finding in diagnose(place.context, DoctorOptions(ids=ids, deep=deep)).data["findings"]:
+    for finding in diagnose(place.context, DoctorOptions(ids=ids, deep=deep), prove=played_check).data["findings"]:
         if finding["status"] != "ok" and finding["id"] not in {"model:files", "embedding:run"}:
             found.setdefault(finding["id"], []).append(finding)
     return found
@@ -130,11 +129,6 @@ def test_other_content_of_the_same_size_shows_with_deep_alone(place: Place) -> N
 
 def test_a_model_with_other_content_is_told_with_the_one_command_that_looks_at_content(place: Place) -> None:
     """A plain `imprint setup` compares sizes alone, so it would leave such a model as it is."""
-    model = load_catalogue().model(load_catalogue().default)
-    folder_of(place.home, model.name).mkdir(parents=True)
-    for file in model.files:
-        (folder_of(place.home, model.name) / file.name).touch()
-        os.truncate(folder_of(place.home, model.name) / file.name, file.size)
     (found,) = diagnose(place.context, DoctorOptions(ids=("model:files",), deep=True)).data["findings"]
     assert (found["code"], found["fix"]) == ("model-damaged", "`imprint setup --repair`")
 

@@ -55,7 +55,7 @@ def test_it_is_a_remark_and_never_a_fault(facts: Facts, code: str, told: str) ->
 def test_how_to_stop_it_is_said_for_that_system_and_shown_without_being_asked(system: str, command: str) -> None:
     (found,) = telemetry(replace(sending(NAMED, sends=True), around=here({}, system=system)))
     told = counts([found])
-    shown = render_findings({"findings": [asdict(found)], "runs_on": "cpu", "counts": told})
+    shown = render_findings({"findings": [asdict(found)], "runs_on": "cpu", "embeds": True, "counts": told})
     assert command in shown
     assert "telemetry-on" in shown
 

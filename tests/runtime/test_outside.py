@@ -65,7 +65,7 @@ MAPPED = "ImportError: /h/v/x.so: failed to map segment from shared object"
     ("repair", "what"), [("imprint setup --repair", "IMPRINT_HOME"), ("imprint setup --venv V", "environment")]
 )
 def test_who_embeds_from_a_disk_that_runs_nothing_is_told_what_helps(repair: str, what: str) -> None:
-    hint = failure_of({"code": "worker-failed", "message": MAPPED}, repair).hint
+    hint = failure_of({"code": "worker-failed", "message": MAPPED}, repair, {}).hint
     assert hint is not None
     assert what in hint
 
@@ -152,8 +152,8 @@ def test_an_installer_that_may_start_nothing_says_so(tmp_path: object) -> None:
 )
 def test_a_model_that_is_newer_than_the_runtime_is_called_that(message: str, told: str) -> None:
     facts = {"code": "model-unusable", "message": message, "version": "1.22.0"}
-    own = failure_of(facts, "imprint setup --venv /v")
+    own = failure_of(facts, "imprint setup --venv /v", {})
     assert (own.specific_code, own.message, own.hint) == ("model-too-new", told, "run `imprint setup --venv /v`")
-    managed = failure_of(facts, "imprint setup --repair")
+    managed = failure_of(facts, "imprint setup --repair", {})
     assert "--repair" not in (managed.hint or "")
     assert "model list" in (managed.hint or "")

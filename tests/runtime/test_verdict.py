@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from imprint.doctor import gathering
+from imprint.doctor.facts import Unused
 from imprint.errors import ImprintError
 from imprint.operations.check import check
 from imprint.operations.config import get_key
@@ -222,6 +224,20 @@ def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
     place.check = twin_check
     place.setup("gpu", retry_gpu=True)
     assert not deferred.read(place.home).kept
+
+
+def test_what_doctor_calls_unused_is_what_prune_frees(place: Place) -> None:
+    """Before and after: the cache that a reinstall would need is not unused, what waits for another try is."""
+    place.setup()
+    assert gathering.unused(place.home) == Unused(0, 0, str(place.home.cache))
+    place.check = failing
+    place.setup("gpu")
+    found = gathering.unused(place.home)
+    held = sum(path.lstat().st_size for path in place.home.cache.rglob("libcublas*") if path.is_file())
+    assert held > 0
+    assert (found.cache, found.kept >= held) == (0, True)
+    prune(place.context)
+    assert gathering.unused(place.home) == Unused(0, 0, str(place.home.cache))
 
 
 @pytest.mark.parametrize("free", ["a CPU setup", "prune"])

@@ -30,6 +30,8 @@ from imprint.planning.wire import machine_from_json, machine_to_json, plan_from_
 
 CUDA_LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13", "libcudart.so.13", "libcurand.so.10")
 GPU = Gpu(0, "GPU-11111111-2222-3333-4444-555555555555", "NVIDIA L4", "8.9", 23034, 22000, False, False, "0000:01:00.0")
+FOR_EMBEDDING = {"tokenizers": "0.23.1", "orjson": "3.11.9"}
+"""What embedding needs besides: every recorded environment has it, unless it says null."""
 CPU_MACHINE = Machine(
     platform=Platform("linux", "x86_64", Libc("glibc", "2.36"), "12", False, False, False),
     python=Python("3.12.4", "cp312"),
@@ -60,7 +62,7 @@ MANAGED = Facts(
         ("onnxruntime 1.31.1",),
         12,
         packages="/home/x/imprint/runtimes/1/lib/python3.12/site-packages",
-        versions={"onnxruntime": "1.31.1", "numpy": "2.4.6"},
+        versions={"onnxruntime": "1.31.1", "numpy": "2.4.6", **FOR_EMBEDDING},
         size=133_000_000,
     ),
     loaded=Loaded("onnxruntime", "1.31.1", None, "/x/onnxruntime/__init__.py", ("CPUExecutionProvider",), sends=True),
@@ -87,6 +89,7 @@ GPU_LOADED = Loaded(
     sends=True,
 )
 GPU_VERSIONS = {
+    **FOR_EMBEDDING,
     "onnxruntime-gpu": "1.31.1",
     "numpy": "2.4.6",
     "nvidia-cublas": "13.0.2.14",
@@ -119,10 +122,8 @@ _ELSEWHERE: dict[str, Any] = {
     "kinds": ("virtual",),
     "ours": False,
     "interpreter": Interpreter("/srv/app/.venv/bin/python", present=True, version="3.12.4", made_for="3.12"),
-    "model": None,
     "embedded": None,
     "proof": None,
-    "failures": {"model": ImprintError("the model all-minilm-l6-v2 is not installed", code="model-missing")},
 }
 ENVIRONMENT = replace(MANAGED, **_ELSEWHERE)
 GPU_ENVIRONMENT = replace(MANAGED_GPU, **_ELSEWHERE)
@@ -173,6 +174,9 @@ def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON 
     if name in _RECORDS:
         there = getattr(base, name)
         given = {field: _plain(field, item) for field, item in value.items()}
+        if "versions" in given:
+            all_of_them = {**FOR_EMBEDDING, **given["versions"]}
+            given["versions"] = {package: version for package, version in all_of_them.items() if version is not None}
         return _RECORDS[name](**given) if there is None else replace(there, **given)
     return _plain(name, value)
 

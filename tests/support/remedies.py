@@ -15,12 +15,14 @@ from typing import Any
 from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from support.foreign import BUILDS, Foreign
+from support.played_check import home_with_model, played_check
 
 
 def findings(env: Foreign, **environ: str) -> dict[str, dict[str, Any]]:
-    """Return what doctor finds wrong with an environment, by code."""
+    """Return what doctor finds wrong with an environment beside a home that has a model, by code."""
+    home_with_model(env.home)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "IMPRINT_", "CUDA"))}
-    seen = diagnose(Context(env.home, {**kept, **environ}), DoctorOptions(venv=env.prefix)).data
+    seen = diagnose(Context(env.home, {**kept, **environ}), DoctorOptions(venv=env.prefix), prove=played_check).data
     return {found["code"]: found for found in seen["findings"] if found["status"] in {"warning", "error"}}
 
 

@@ -75,7 +75,7 @@ def ask(context: Context, prefix: Path, *, prove: Prove = run_check, embeds: boo
         status=_said(lambda: status(context, prefix, prove=prove)),
         setup=_said(lambda: setup(context, dry, lambda _: None, seams=seams)),
         plan=_said(lambda: plan(context, PlanOptions(venv=prefix, check=True), prove=prove)),
-        doctor=_said(lambda: diagnose(context, DoctorOptions(venv=prefix))),
+        doctor=_said(lambda: diagnose(context, DoctorOptions(venv=prefix), prove=prove)),
         embed=_said(lambda: _embed(context, prefix)) if embeds else None,
         check=_said(lambda: check(context, prefix, prove=prove)),
     )

@@ -1,0 +1,158 @@
+"""Doctor's part in the one verdict: the facts that the other commands go by, and what doctor tried besides. Pure."""
+
+from __future__ import annotations
+
+from imprint.doctor.facts import Facts, Loaded
+from imprint.doctor.situation import command, situation_of
+from imprint.errors import ImprintError
+from imprint.runtime.check_causes import plain
+from imprint.runtime.check_result import CPU
+from imprint.runtime.damage import INTERRUPTED, together, words_of
+from imprint.runtime.metadata import is_vendor
+from imprint.runtime.proof import Proof, lacking
+from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
+from imprint.values import replace
+
+GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
+"""The providers through which embeddings can run on a GPU."""
+
+_UNTRIED = {"timeout": "timeout", "SIGKILL": "killed", "SIGTERM": "killed"}
+"""Ends of a child that prove nothing about what it tried."""
+
+
+def verdict_of(facts: Facts) -> TargetVerdict | None:
+    """Return the verdict about the target; None where nobody can know, since every command refuses to run there."""
+    if facts.provisioned is False:
+        return decide(Seen(facts.plan, there=False, commands=_commands(facts)))
+    if (facts.provisioned is None or _starts(facts)) and _unreadable(facts):
+        return None
+    return decide(seen_of(facts))
+
+
+def _unreadable(facts: Facts) -> bool:
+    """Whether what embedding reads first cannot be read: it may name another device, model or target."""
+    states = (facts.failures[name] for name in ("target", "seen") if name in facts.failures)
+    if any(error.specific_code.startswith("state-") for error in states):
+        return True
+    return facts.plan is None and bool({"config", "plan"} & facts.failures.keys())
+
+
+def seen_of(facts: Facts) -> Seen:
+    """Return the facts of the verdict: what every command looks at, and over it what was tried here."""
+    loaded = facts.loaded
+    seen = facts.seen or _derived(facts)
+    tried = _tried(loaded) if loaded is not None else None
+    if tried is not None and not tried.ok and (not seen.holds or seen.proof is None or seen.proof.ok):
+        seen = replace(seen, proof=tried, changed=())
+    missed = seen.missed or ("the last start" if _missed(facts) else None)
+    return replace(
+        seen, starts=seen.starts and _starts(facts), missed=missed, session=_session(facts) if seen.gpu else None
+    )
+
+
+def gpu_asked_of_runtime(facts: Facts) -> bool:
+    """Whether embedding asks ONNX Runtime for a GPU: it does so for one that is planned and proved."""
+    if facts.device_asked == "cpu":
+        return False
+    if facts.plan is None:
+        return True
+    return facts.plan.device is not None and facts.proved and facts.plan.build == facts.installed_build
+
+
+def build_names(facts: Facts) -> frozenset[str]:
+    """Return the names of the installed builds of ONNX Runtime; a plug-in is none."""
+    builds = facts.runtimes.builds if facts.runtimes is not None else ()
+    return frozenset(build.partition(" ")[0] for build in builds if build)
+
+
+def starts(facts: Facts) -> bool:
+    """Whether the target's interpreter is there and answered."""
+    return facts.interpreter is not None and facts.interpreter.present and facts.interpreter.version is not None
+
+
+def _starts(facts: Facts) -> bool:
+    return facts.provisioned is not None and (facts.interpreter is None or starts(facts))
+
+
+def _commands(facts: Facts) -> Commands:
+    return Commands(*(command(facts, verb) for verb in ("setup", "check", "doctor")))
+
+
+def _derived(facts: Facts) -> Seen:
+    """Return what can be said where the commands' own facts could not be gathered, or were recorded without them."""
+    loaded, plan = facts.loaded, facts.plan
+    builds = facts.runtimes.builds if facts.runtimes is not None else ("unknown",)
+    proof = facts.proof
+    failed = proof is not None and proof.result != "ok" and not proof.on_gpu and not proof.changed
+    kept = Proof("failed", proof.kind, time=proof.time) if failed and proof is not None else None
+    lacks = lacking(facts.runtimes.versions) if facts.venv is not None and facts.runtimes is not None else ()
+    version = builds[0].partition(" ")[2] if builds else None
+    return Seen(
+        plan,
+        there=facts.venv is None or bool(builds) or (loaded is not None and loaded.version is not None),
+        managed=facts.venv is None,
+        build=facts.installed_build,
+        version=(loaded.version if loaded is not None else None) or version or None,
+        refused=facts.refused,
+        damage=_damage(facts),
+        proof=kept or (_tried(loaded) if loaded is not None else None),
+        lacks=lacks if starts(facts) else (),
+        model=_of_a_model(facts.failures.get("model")),
+        gpu=gpu_asked_of_runtime(facts),
+        mendable=facts.venv is not None or (plan is not None and plan.build != facts.installed_build),
+        commands=_commands(facts),
+        environ=facts.environ,
+        around=situation_of(facts),
+    )
+
+
+def _of_a_model(error: ImprintError | None) -> ImprintError | None:
+    return error if error is not None and error.specific_code.startswith("model-") else None
+
+
+def _damage(facts: Facts) -> tuple[str, ...]:
+    names = build_names(facts)
+    interrupted = (INTERRUPTED,) if facts.interrupted else ()
+    if len(names) > 1:
+        return (*interrupted, together(sorted(names)))
+    return interrupted + tuple(
+        f"{damage.distribution}: {words_of(damage.kind, damage.count, damage.example)}"
+        for damage in (facts.runtimes.damages if facts.runtimes is not None else ())
+        if facts.venv is None or damage.distribution in names or is_vendor(damage.distribution)
+    )
+
+
+def _tried(loaded: Loaded) -> Proof:
+    """Return what loading it here proves; it is less than a check, which compares numbers."""
+    if loaded.stage in {"import", "cpu"} and loaded.ended is not None:
+        doing = "importing it" if loaded.stage == "import" else "a session on the CPU"
+        kind = _UNTRIED.get(loaded.ended)
+        if kind is not None:
+            how = "did not finish in time" if kind == "timeout" else f"was killed from outside ({loaded.ended})"
+            return Proof("inconclusive", kind, f"{doing} {how}")
+        return Proof("crashed", "crashed", f"{doing} ended with {loaded.ended}")
+    if loaded.error is not None:
+        return Proof("failed", "import-failed", plain(loaded.error))
+    if not loaded.has_session:
+        return Proof("failed", "import-failed", "it has no InferenceSession")
+    if loaded.cpu_error is not None:
+        return Proof("failed", "ort-failed", plain(loaded.cpu_error))
+    return Proof("ok", provider=CPU)
+
+
+def _session(facts: Facts) -> str | None:
+    """Return where a session that asked for the GPU ended up just now; None where none was tried."""
+    loaded, embedded = facts.loaded, facts.embedded
+    if embedded is not None and embedded.provider != CPU:
+        return "gpu"
+    if loaded is None:
+        return None
+    if loaded.stage == "gpu" or (loaded.run_error and loaded.session and loaded.session[0] != CPU):
+        return "none"
+    # The list of what is available describes the build; it counts only where no session was tried.
+    providers = loaded.session[:1] if loaded.session is not None else loaded.available
+    return "gpu" if GPU_PROVIDERS & set(providers) else "cpu"
+
+
+def _missed(facts: Facts) -> bool:
+    return facts.missed_gpu or (facts.embedded is not None and facts.embedded.provider == CPU)
