@@ -53,7 +53,7 @@ def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEF
     if removed.left:
         listed = ", ".join(f"`{entry}`" for entry in removed.left)
         place = folder_of(context.home, name)
-        warnings.append(Remark("files-left", f"`{place}` stays: it contains files of others, {listed}"))
+        warnings.append(Remark("files-left", f"`{place}` stays, because it contains other files: {listed}"))
     if chosen:
         message = f"{name} is the configured model; nothing can be embedded without it"
         warnings.append(Remark("model-configured", message, helps("setup-again")))

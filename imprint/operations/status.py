@@ -61,6 +61,6 @@ def deferred_line(plan: Plan) -> str:
     """Return the line about a target that was provisioned for another machine."""
     where = "the CPU" if plan.device is None else plan.device.name or "a GPU"
     return (
-        f"provisioned for another machine: ONNX Runtime {plan.version}, {plan.build}, on {where}; "
-        f"the check is deferred (run `imprint check` there): {plan.reason}"
+        f"set up for another machine: ONNX Runtime {plan.version}, {plan.build}, on {where}; "
+        f"the check runs there (`imprint check`): {plan.reason}"
     )

@@ -386,9 +386,9 @@ def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
         problem = f"it says it is {facts['package']} {facts['version']}"
     if problem is None:
         return facts
-    where = "before anything was changed" if beside is not None else f"in `{environment.prefix}`"
+    where = ", so nothing was changed" if beside is not None else f" in `{environment.prefix}`"
     raise IntegrityError(
-        f"{runtime.name} {runtime.version} does not load {where}: {problem}",
+        f"{runtime.name} {runtime.version} does not load{where}: {problem}",
         hint=helps("run-to-see-what", command=typed("imprint", "doctor", "--venv", environment.prefix)),
     )
 

@@ -34,7 +34,7 @@ def hold(prefix: Path, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
         while not _try_lock(descriptor):
             if time.monotonic() >= deadline:
                 raise BusyError(
-                    f"another Imprint is changing `{prefix}`",
+                    f"another Imprint process is changing `{prefix}`",
                     hint=helps("wait-then-again"),
                 )
             time.sleep(0.05)

@@ -107,7 +107,7 @@ def _acquire(descriptor: int, home: Home, wait_seconds: float, on_wait: Callable
         left = deadline - time.monotonic()
         if left <= 0:
             raise BusyError(
-                f"another Imprint is changing `{home.root}`: {_who(home)}",
+                f"another Imprint process is changing `{home.root}`: {_who(home)}",
                 hint=helps("wait-longer"),
             )
         if not told and on_wait is not None:
