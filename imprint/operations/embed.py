@@ -29,6 +29,7 @@ from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.quoting import typed
+from imprint.runtime import proof
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.proof import Proof
@@ -198,10 +199,21 @@ def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Plac
     require_start(target)
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan
+    _refuse_wrong_numbers(context, target, plan)
     place = _Place(target, plan, plan.device if inputs.proved and plan.build == target.build else None)
     if options.require_gpu and not place.on_gpu:
         raise _no_gpu(place)
     return place
+
+
+def _refuse_wrong_numbers(context: Context, target: Target, plan: Plan) -> None:
+    """Raise ImprintError where a check that holds found wrong numbers: the vectors would be wrong too."""
+    kept = proof.read(context.home, target)
+    if kept is None or kept.kind != "wrong-numbers" or proof.changed_since(kept, target, context.environ):
+        return
+    problem = judge(context, target, plan, gpu_proved=False, prove=None, evidence=kept).problem
+    if problem is not None:
+        raise ImprintError(f"embeddings do not run here: {problem.text}", hint=problem.hint, code=problem.code)
 
 
 def _no_gpu(place: _Place) -> ImprintError:

@@ -138,12 +138,13 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
         return evidence, ()
     kept = proof.read(context.home, target, findings)
     changed = proof.changed_since(kept, target, context.environ) if kept is not None else ()
-    if kept is not None and not changed and not damage:
+    if kept is not None and not changed and not damage and (kept.ok or prove is None):
         return kept, ()
     if prove is None or not target.starts:
         return kept, changed
     fresh = proof.proof_of(prove(target.python, None, context.environ), target, context.environ)
-    if kept is not None and kept.ok and fresh.outcome == "inconclusive":
+    # What failed may have been mended where no file of it shows that, as with a library of the system.
+    if kept is not None and (kept.ok or not changed) and fresh.outcome == "inconclusive":
         return kept, changed
     if kept is not None and kept.provider != CPU and fresh.ok:
         # It loads and computes; of the GPU only the older check knows.

@@ -423,7 +423,7 @@ def test_an_environment_with_pip_is_healthy_and_repaired_with_pip(env: Environme
     delete("numpy", "numpy-*")(env)
     found = told(look(env))
     assert set(found) == {"dependency-missing"}
-    assert "-m pip install" in found["dependency-missing"]["fix"]
+    assert SETUP in found["dependency-missing"]["fix"]
     env.install("numpy==2.4.6")
     assert told(look(env)) == {}
 

@@ -165,6 +165,26 @@ def test_a_runtime_without_what_makes_it_an_environment_runs_nothing(
     assert status(place.context, prove=prove).ok
 
 
+def test_what_failed_is_tried_again_and_not_believed_for_ever(place: Place) -> None:
+    """Somebody may have installed what the system lacked, which no file of the runtime shows."""
+    place.setup()
+    on_the_cpu(place)
+    check(place.context, prove=Counted("failed", "import-failed"))
+    good = Counted()
+    assert status(place.context, prove=good).ok
+    assert good.asked == 1
+    assert not status(place.context, prove=Counted("inconclusive", "timeout")).ok
+
+
+def test_no_vectors_are_made_by_a_runtime_that_was_found_to_compute_wrongly(place: Place) -> None:
+    place.setup()
+    on_the_cpu(place)
+    check(place.context, prove=Counted("failed", "wrong-numbers"))
+    with pytest.raises(ImprintError, match="does not compute") as caught:
+        embed(place.context, EmbedOptions(texts=("a",)), lambda _event: None, stdin=io.BytesIO, stdout=io.BytesIO())
+    assert caught.value.specific_code == status(place.context, prove=Counted("failed", "wrong-numbers")).errors[0].code
+
+
 def test_a_check_that_could_not_be_made_proves_nothing(place: Place) -> None:
     place.setup()
     on_the_cpu(place)
