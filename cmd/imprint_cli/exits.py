@@ -44,7 +44,7 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
         FAILED: "failed",
         USAGE: "usage or invalid value",
         3: "state unreadable or newer",
-        4: "another Imprint process holds the mutex",
+        4: "another Imprint process is changing this home or environment",
         5: "network or index",
         6: "integrity",
         7: "no space",

@@ -25,7 +25,7 @@ _HEAD = """# Troubleshooting
 
 ## I have a GPU and it runs on the CPU
 
-Because the CPU is the default: Imprint uses a GPU only when you ask for one. To ask for it and install what it needs:
+The CPU is the default: Imprint uses a GPU only when you ask for one. To ask for it and install what it needs:
 
 ```
 imprint config set model.device gpu
@@ -39,26 +39,25 @@ the CPU, the line says why:
 | if `imprint status` says | then |
 |---|---|
 | `model.device is cpu` | run the two commands above |
-| there is no driver, or it is too old | `imprint plan` names the driver to install, or says that none helps this GPU |
+| there is no driver, or it is too old | `imprint plan` names the driver to install, or says that none would help |
 | `no GPU is passed into this container` | start the container with `docker run --gpus all …` |
 | the check failed, or the GPU is not proved | `imprint doctor` names the cause; then `imprint setup --retry-gpu` |
-| the GPU is not NVIDIA's, or this is a Mac | nothing helps: CUDA builds run only on NVIDIA GPUs, on Linux and Windows |
+| the GPU is not NVIDIA's, or this is a Mac | stay on the CPU: CUDA builds run only on NVIDIA GPUs (Linux, Windows) |
 
 To go back: `imprint config set model.device cpu`, then `imprint setup`. For an environment of your own, add
 `--venv PATH` to `setup`, `status` and `doctor`.
 
 ## The rest of this page
 
-`imprint doctor` looks for everything below and names what it finds, what embeddings run on now, and what helps;
+`imprint doctor` checks for every problem below and reports what it finds, what embeddings run on now, and what helps;
 `imprint doctor --venv PATH` does so for any Python environment and changes nothing in it.
 `imprint doctor --explain CODE` prints an entry of this page. For a bug report, `imprint doctor --report` prints one
 block without names, paths and secrets.
 
 Where this page says `imprint setup`, use `imprint setup --venv PATH` for an environment of your own. Doctor prints the
-commands for your environment and your shell; words in capitals stand for what only you know.
+commands for your environment and your shell; replace words in CAPITALS with your own values.
 
-This page is written from `data/causes.toml` (`python -m imprint_dev pages`). Codes of plans, which say why a build was
-chosen or not, are in [reason codes](reason-codes.md).
+Plan codes, which say why a build was or wasn't chosen, are in [reason codes](reason-codes.md).
 """
 
 _CODES_HEAD = """# Reason codes
@@ -71,9 +70,10 @@ This page explains each code: what was seen, what it means, and what you can do.
 machine, the plan carries a `hint`: a newer driver or another GPU is named only where planning again with it gives a
 GPU, and other advice only where it can work.
 
-This page is written from `data/causes.toml` (`python -m imprint_dev pages`). What `imprint doctor` finds is explained
-on [troubleshooting](troubleshooting.md).
+What `imprint doctor` finds is explained in [troubleshooting](troubleshooting.md).
 """
+
+_FOOT = "---\n\nThis page is generated from `data/causes.toml` (`python -m imprint_dev pages`).\n"
 
 _NOTES = {
     "none": """\
@@ -92,7 +92,7 @@ def render_troubleshooting(known: Catalogue) -> str:
     for section, title in known.sections.items():
         entries = [_finding(cause) for cause in known.causes.values() if cause.section == section and cause.notice]
         parts += [f"## {title}\n", *entries]
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join([*parts, _FOOT])
 
 
 def render_reason_codes(known: Catalogue) -> str:
@@ -101,7 +101,7 @@ def render_reason_codes(known: Catalogue) -> str:
     for group, title in known.groups.items():
         parts += [f"## {title}\n", *([_NOTES[group]] if group in _NOTES else [])]
         parts += [_reason(cause) for cause in known.causes.values() if cause.group == group]
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join([*parts, _FOOT])
 
 
 def _symptom(symptom: Symptom, known: Catalogue) -> str:
