@@ -8,8 +8,8 @@ from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds
 from imprint.operations.result import Result
 from imprint.operations.status import remarks_of
-from imprint.planning.devices import DeviceReport
-from imprint.planning.devices import devices as report_devices
+from imprint.planning.choices import DeviceReport
+from imprint.planning.choices import devices as report_devices
 from imprint.planning.model import Request
 from imprint.planning.rule import decide
 from imprint.probing.host import RealHost

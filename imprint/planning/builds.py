@@ -22,12 +22,21 @@ CPU = "cpu"
 CUDA = "cuda"
 PORTABLE = "portable"
 
+NATIVE, PTX = "native", "ptx"
+"""How a wheel's code runs on a GPU."""
+
 
 class Native(Record):
     """Machine code for one compute capability; `exact` (an `a` target) runs on that capability alone."""
 
     capability: Pair
     exact: bool
+
+    def runs_on(self, capability: Pair) -> bool:
+        """Whether it runs as it is on a GPU of this compute capability."""
+        if self.exact:
+            return self.capability == capability
+        return self.capability[0] == capability[0] and self.capability[1] <= capability[1]
 
 
 class Ptx(Record):
@@ -62,6 +71,25 @@ class Wheel(Record):
     def pythons(self) -> frozenset[Pair]:
         """The Python versions that have a wheel, with any ABI."""
         return frozenset(python for abi in self.abis if (python := python_of_abi(abi)) is not None)
+
+    def how_it_runs(self, capability: Pair | None, cuda: Pair | None) -> str | None:
+        """Return `native`, `ptx` or None, for a GPU of this compute capability under a driver of this CUDA version.
+
+        Native code for X.Y runs on X.Z with Z >= Y, that of an `a` target on exactly its capability; PTX as `ptx_for`
+        has it. An unknown capability is not covered; an unknown CUDA version compiles no PTX. Source: NVIDIA's CUDA
+        programming guide, on binary and PTX compatibility.
+        """
+        if capability is None:
+            return None
+        if any(native.runs_on(capability) for native in self.native):
+            return NATIVE
+        ptx = self.ptx_for(capability)
+        return PTX if ptx is not None and cuda is not None and cuda >= ptx.toolkit else None
+
+    def ptx_for(self, capability: Pair) -> Ptx | None:
+        """Return the PTX that could be compiled for this capability and asks least of the driver, None without any."""
+        usable = [ptx for ptx in self.ptx if ptx.capability <= capability]
+        return min(usable, key=lambda ptx: (ptx.toolkit, ptx.capability), default=None)
 
 
 class Build(Record):

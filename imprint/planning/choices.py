@@ -1,13 +1,14 @@
-"""The values a person can choose for `model.device` and `model.gpu_device` on this machine, each with its reason."""
+"""What a person can choose on this machine: the values of `model.device` and `model.gpu_device`, and each GPU's builds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from imprint.planning.builds import CPU, BuildTable
-from imprint.planning.gates import preference
+from imprint.planning.gates import Fit, preference
 from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
+from imprint.planning.selection import Question, select
 from imprint.sizes import in_units
 from imprint.values import Record, replace
 
@@ -81,3 +82,42 @@ def _detail(plan: Plan, builds: BuildTable) -> str:
         return f"{plan.reason}; the {build.title} build {plan.version} is installed"
     size = "" if plan.download_bytes is None else f", a download of {in_units(plan.download_bytes)}"
     return f"{plan.reason}; installs the {build.title} build {plan.version}{size}"
+
+
+# --- each GPU, and the builds that run on it -------------------------------------------------------------------------
+
+
+class DeviceBuild(Record):
+    """A build that runs on a GPU; `how` is native or ptx."""
+
+    build: str
+    how: str
+
+
+class DeviceReport(Record):
+    """One GPU, the builds that run on it in the order in which they are tried, and the code with its reason.
+
+    The code is the one a plan for this GPU alone would carry, recorded checks apart.
+    """
+
+    gpu: Gpu
+    builds: tuple[DeviceBuild, ...]
+    code: str
+    reason: str
+
+
+def devices(machine: Machine, builds: BuildTable) -> tuple[DeviceReport, ...]:
+    """Return a report for each NVIDIA GPU that a process on this machine can use, by index."""
+    gpus = machine.nvidia.gpus or ()
+    by_index = sorted(gpus, key=lambda gpu: (gpu.index is None, gpu.index or 0, preference(gpu)))
+    return tuple(_report(gpu, machine, builds) for gpu in by_index)
+
+
+def _report(gpu: Gpu, machine: Machine, builds: BuildTable) -> DeviceReport:
+    # Alone in the machine a GPU is what `auto` takes, also where it has neither an index nor a UUID.
+    alone = replace(machine, nvidia=replace(machine.nvidia, gpus=(gpu,)))
+    request = Request(device="gpu", portable_gpu=False)
+    judged = select(Question(request, alone, builds, ())).judged
+    fits = tuple(DeviceBuild(name, fit.how) for name, fit in judged.items() if isinstance(fit, Fit))
+    plan = decide(request, alone, builds, (), None)
+    return DeviceReport(gpu, fits, plan.code, plan.reason)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from imprint.planning import coverage, facts
-from imprint.planning.builds import CPU, Build, Wheel
+from imprint.planning import facts
+from imprint.planning.builds import CPU, NATIVE, PTX, Build, Wheel
 from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
@@ -150,7 +150,7 @@ def _uncovered(wheel: Wheel, machine: Machine, gpu_device: str) -> str:
     if isinstance(asked, str) or not asked:
         return ""
     known = [capability(gpu) for gpu in asked]
-    if any(one is None or coverage.how_it_runs(wheel, one, (99, 0)) for one in known):
+    if any(one is None or wheel.how_it_runs(one, (99, 0)) for one in known):
         return ""
     return facts.listed(list(dict.fromkeys(facts.gpu(gpu) for gpu in sorted(asked, key=preference))), "or")
 
@@ -161,8 +161,8 @@ def _device_gate(build: Build, wheel: Wheel, machine: Machine, gpu_device: str, 
     if isinstance(asked, str):
         here = ", ".join(_choice(gpu) for gpu in sorted(gpus, key=preference))
         return Refused(build, DEVICE, asked, facts.on_one_line(gpu_device), f"the GPUs here are {here}")
-    for how in (coverage.NATIVE, coverage.PTX):
-        covered = [gpu for gpu in asked if coverage.how_it_runs(wheel, capability(gpu), driver.cuda) == how]
+    for how in (NATIVE, PTX):
+        covered = [gpu for gpu in asked if wheel.how_it_runs(capability(gpu), driver.cuda) == how]
         if covered:
             return Fit(build, wheel, min(covered, key=preference), how)
     return _no_code(build, wheel, asked, machine)
@@ -171,7 +171,7 @@ def _device_gate(build: Build, wheel: Wheel, machine: Machine, gpu_device: str, 
 def _no_code(build: Build, wheel: Wheel, asked: tuple[Gpu, ...], machine: Machine) -> Refused:
     for gpu in sorted(asked, key=preference):
         known = capability(gpu)
-        ptx = coverage.ptx_for(wheel, known) if known is not None else None
+        ptx = wheel.ptx_for(known) if known is not None else None
         if ptx is not None:
             need = f"a driver for CUDA {dotted(ptx.toolkit)} to compile the {build.title} build's code"
             seen = f"{facts.gpu(gpu)} with {facts.driver(machine)}"

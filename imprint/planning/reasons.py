@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from imprint.planning.builds import Build
-from imprint.planning.coverage import NATIVE
+from imprint.planning.builds import NATIVE, Build
 from imprint.planning.facts import listed
 from imprint.values import Record
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from imprint.planning import coverage, facts, reasons
-from imprint.planning.builds import CUDA, Build, BuildTable, Wheel
-from imprint.planning.change import settled
-from imprint.planning.driver import ALWAYS, Unread
+from imprint.planning import facts, reasons
+from imprint.planning.builds import CUDA, NATIVE, Build, BuildTable, Wheel
+from imprint.planning.driver import ALWAYS, Unread, is_hardware
 from imprint.planning.gates import DRIVER, Fit, capability, preference, wheel_for
-from imprint.planning.hints import driver_hint, plan_hint
-from imprint.planning.model import Device, Installed, Machine, Note, Plan, Refusal, Request, Verdict
-from imprint.planning.portable import portable_plan
+from imprint.planning.hints import driver_hint, nearest_supported, plan_hint
+from imprint.planning.model import Device, Installed, Machine, Note, OtherGpu, Plan, Refusal, Request, Verdict
 from imprint.planning.reasons import Refused
 from imprint.planning.selection import Question, Selection, select
 from imprint.values import replace
@@ -61,7 +59,6 @@ def request_refusal(build: Build, request: Request) -> Refused:
 
 
 def _no_build(refused: Refused, machine: Machine, builds: BuildTable) -> Plan:
-    from imprint.planning.nearest import nearest_supported
 
     hint = nearest_supported(builds.cpu, machine)
     return Plan(None, None, None, None, refused.code, reasons.reason([refused]), hint)
@@ -80,7 +77,7 @@ def _plan(build: Build, wheel: Wheel, *why: Refused) -> Plan:
 
 
 def _on_gpu(selection: Selection, fit: Fit) -> Plan:
-    native = fit.how == coverage.NATIVE
+    native = fit.how == NATIVE
     say = reasons.native if native else reasons.jit
     gpu, question = fit.gpu, selection.question
     return Plan(
@@ -133,7 +130,7 @@ def _smaller_gpu(selection: Selection, fit: Fit) -> tuple[Note, ...]:
         if preference(gpu) >= preference(fit.gpu) or (gpu.memory_mib or 0) <= (fit.gpu.memory_mib or 0):
             continue
         for other in others:
-            how = coverage.how_it_runs(other.wheel, capability(gpu), selection.cuda)
+            how = other.wheel.how_it_runs(capability(gpu), selection.cuda)
             if how is not None:
                 said = reasons.smaller(facts.gpu_name(gpu), facts.gpu_name(fit.gpu), how, other.build)
                 return (Note("smaller-gpu", said),)
@@ -149,3 +146,76 @@ def _before(plan: Plan, selection: Selection) -> tuple[Refusal, ...]:
 
 def _refusal(refused: Refused, hint: str | None = None) -> Refusal:
     return Refusal(refused.build.name, refused.code, reasons.reason([refused]), hint)
+
+
+# --- what a plan changes on a target ---------------------------------------------------------------------------------
+
+
+def settled(plan: Plan, machine: Machine, builds: BuildTable, installed: Installed | None) -> Plan:
+    """Return the plan with what is installed, whether a change is pending, and its sizes in bytes.
+
+    An installed build of unknown version counts as the planned one. Sizes are 0 when nothing is to change, and None
+    where the table does not know them.
+    """
+    same = installed is not None and installed.build == plan.build and installed.version in {None, plan.version}
+    pending = plan.build is not None and not same
+    if not pending:
+        return replace(
+            plan, installed=installed, pending=False, download_bytes=0, installed_bytes=0, free_bytes_after_prune=0
+        )
+    wanted = _wheel(plan.build, plan.version, machine, builds)
+    needed = None if wanted is None else wanted.installed_bytes
+    return replace(
+        plan,
+        installed=installed,
+        pending=True,
+        download_bytes=None if wanted is None else wanted.download_bytes,
+        installed_bytes=needed,
+        free_bytes_after_prune=_freed(needed, machine, builds, installed),
+    )
+
+
+def _freed(needed: int | None, machine: Machine, builds: BuildTable, installed: Installed | None) -> int | None:
+    """Return what is left over once the planned build has replaced the installed one."""
+    if installed is None:
+        return 0
+    # What is on the disk takes its space whether or not it would be planned for a Tegra GPU.
+    anywhere = replace(machine, platform=replace(machine.platform, jetson=None))
+    there = _wheel(installed.build, installed.version, anywhere, builds)
+    held = None if there is None else there.installed_bytes
+    return None if held is None or needed is None else max(0, held - needed)
+
+
+def _wheel(name: str | None, version: str | None, machine: Machine, builds: BuildTable) -> Wheel | None:
+    build = builds.find(name) if name is not None else None
+    wheel = wheel_for(build, machine) if build is not None else None
+    return wheel if isinstance(wheel, Wheel) and version in {None, wheel.version} else None
+
+
+# --- the build for GPUs of every vendor ------------------------------------------------------------------------------
+
+_APIS = frozenset({"vulkan", "d3d12", "metal"})
+
+
+def portable_plan(request: Request, machine: Machine, builds: BuildTable) -> Plan | None:
+    """Return the plan for a GPU of any vendor, or None where there is none, or nobody wants it.
+
+    `gpu` wants it, `auto` only when a kept measurement shows it faster and in agreement. An explicit NVIDIA GPU is
+    honoured or refused, never replaced by another one.
+    """
+    build = builds.portable
+    if build is None or not request.portable_gpu or request.gpu_device != "auto":
+        return None
+    if request.device == "auto" and not request.portable_is_faster:
+        return None
+    wheel = wheel_for(build, machine)
+    usable = [gpu for gpu in machine.other_gpus or () if gpu.api in _APIS and is_hardware(gpu, machine)]
+    if isinstance(wheel, Refused) or not usable:
+        return None
+    gpu = min(usable, key=_portable_preference)
+    why = reasons.portable(facts.other_gpu(gpu), build, gpu.api or "")
+    return Plan(build.name, wheel.lock, wheel.version, Device(None, None, gpu.name), "gpu-portable", why)
+
+
+def _portable_preference(gpu: OtherGpu) -> tuple[bool, int, str, str, str]:
+    return gpu.kind != "discrete", -(gpu.memory_mib or 0), gpu.name or "", gpu.vendor or "", gpu.api or ""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from imprint.planning import coverage, facts
-from imprint.planning.builds import Build, BuildTable
+from imprint.planning import facts
+from imprint.planning.builds import NATIVE, Build, BuildTable
 from imprint.planning.driver import Driver, Unread, read_driver
 from imprint.planning.gates import CHECK, LEVEL, Fit, fit_of
 from imprint.planning.model import Machine, Request, Verdict
@@ -71,7 +71,7 @@ def _first_checked(
     fits = [fit for fit in judged.values() if isinstance(fit, Fit)]
     failed: dict[str, Refused] = {}
     # The sort is stable, so build order holds within native and within PTX.
-    fits.sort(key=lambda fit: fit.how != coverage.NATIVE)
+    fits.sort(key=lambda fit: fit.how != NATIVE)
     if not question.verdicts:
         return (fits[0] if fits else None), failed, None
     from imprint.planning.fingerprints import NO_KERNEL, failed_check

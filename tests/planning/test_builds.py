@@ -7,7 +7,6 @@ import copy
 import pytest
 
 from imprint.planning.builds import CPU, CUDA, parse_builds, parse_native
-from imprint.planning.coverage import how_it_runs
 from planning.conftest import CHECK, DOCUMENT, TABLE
 
 NATIVE = {
@@ -114,4 +113,4 @@ def test_how_a_gpu_runs_the_linux_cuda_12_wheel(
 ) -> None:
     build = TABLE.find("cuda12")
     assert build is not None
-    assert how_it_runs(build.wheels[0], capability, cuda) == how
+    assert build.wheels[0].how_it_runs(capability, cuda) == how

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from imprint.planning.change import settled
 from imprint.planning.model import Installed
-from imprint.planning.rule import decide
+from imprint.planning.rule import decide, settled
 from imprint.values import replace
 from planning.conftest import TABLE
 from planning.test_rule import AMPERE, AUTO, machine

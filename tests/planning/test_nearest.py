@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from imprint.planning.builds import Wheel
+from imprint.planning.hints import nearest_supported
 from imprint.planning.model import Machine, Platform, Python
-from imprint.planning.nearest import nearest_supported
 from imprint.values import replace
 from planning.conftest import TABLE
 

@@ -10,8 +10,7 @@ from imprint.planning.driver import read_driver
 from imprint.planning.fingerprints import failed_check
 from imprint.planning.gates import Fit, fit_of, preference
 from imprint.planning.model import Device, Gpu, OtherGpu
-from imprint.planning.portable import _preference
-from imprint.planning.rule import decide
+from imprint.planning.rule import _portable_preference, decide
 from imprint.values import replace
 from planning.conftest import TABLE
 from planning.test_portable import RADEON
@@ -42,7 +41,7 @@ def test_a_planned_gpu_build_is_complete() -> None:
     ],
 )
 def test_other_gpus_have_one_order(best_first: tuple[OtherGpu, ...]) -> None:
-    assert {tuple(sorted(some, key=_preference)) for some in permutations(best_first)} == {best_first}
+    assert {tuple(sorted(some, key=_portable_preference)) for some in permutations(best_first)} == {best_first}
 
 
 @pytest.mark.parametrize(

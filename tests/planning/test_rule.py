@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from imprint.planning import coverage
 from imprint.planning.builds import Ptx
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import (
@@ -284,9 +283,9 @@ def test_a_newer_driver_is_judged_by_cuda_where_its_version_is_unknown() -> None
 
 def test_the_first_ptx_that_asks_least_of_the_driver_is_used() -> None:
     wheel = replace(TABLE.cuda[2].wheels[0], native=(), ptx=(Ptx((9, 0), (12, 8)), Ptx((8, 0), (12, 2))))
-    assert coverage.ptx_for(wheel, (9, 0)) == Ptx((8, 0), (12, 2))
-    assert coverage.how_it_runs(wheel, (9, 0), (12, 2)) == "ptx"
-    assert coverage.ptx_for(wheel, (7, 5)) is None
+    assert wheel.ptx_for((9, 0)) == Ptx((8, 0), (12, 2))
+    assert wheel.how_it_runs((9, 0), (12, 2)) == "ptx"
+    assert wheel.ptx_for((7, 5)) is None
 
 
 def test_an_installed_gpu_build_of_unknown_version_is_kept_at_the_known_one() -> None:
