@@ -97,7 +97,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a child saw when it loaded ONNX Runtime in the target; see `probe_child.py`.
+    """What a child saw when it loaded ONNX Runtime in the target; see `imprint.inside.probe`.
 
     `error` is why the import failed. `ended` says how the child ended when it did not end well (`SIGBUS`, `timeout`),
     `stage` what it was about to do then (import, cpu, gpu, libraries). `session` are the providers of a session that

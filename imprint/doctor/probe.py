@@ -6,7 +6,6 @@ target is changed, not even a compiled file.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,19 +14,13 @@ from typing import Any
 from imprint import last_words
 from imprint.doctor.facts import Library, Loaded
 from imprint.planning.model import Device
-from imprint.probing.children import run_child
 from imprint.probing.host import ChildResult
-from imprint.runtime import check_child
 from imprint.runtime.check_causes import broken_library
-from imprint.runtime.inside import child_arguments, child_environment
+from imprint.runtime.children import ask_child, child_arguments, child_environment
 
 SECONDS = 60.0
 """How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""
 
-CHILD = Path(__file__).with_name("probe_child.py")
-
-_OUTPUT_LIMIT = 256 * 1024
-_SHAPES: Mapping[str, Sequence[int]] = {"x": (4, 8), "scale": (8,)}
 _TALK = 2000
 
 
@@ -45,43 +38,30 @@ def try_runtime(  # noqa: PLR0913 - all but the first three are keywords
     With `gpu` a build that has the CUDA provider is asked for it, on `device` alone when one is given. `names` are
     the libraries to find, each with whether it is required.
     """
-    request = {
-        "model": base64.b64encode(_model()).decode(),
-        "shapes": {name: list(shape) for name, shape in _SHAPES.items()},
-        "gpu": gpu,
-        "names": [name for name, _ in names],
-    }
-    argv = child_arguments(python, CHILD, json.dumps(request))
-    environment = child_environment(environ, device)
-    return parse_probe(run_child(argv, deadline=deadline, environ=environment, limit=_OUTPUT_LIMIT), dict(names))
+    request = json.dumps({"gpu": gpu, "names": [name for name, _ in names]})
+    argv = child_arguments(python, "probe", request)
+    return judge(*ask_child(argv, child_environment(environ, device), deadline), dict(names))
 
 
-def parse_probe(ended: ChildResult, required: Mapping[str, bool]) -> Loaded:
-    """Return what a child's lines and its end amount to."""
-    said: dict[str, Any] = {}
-    for line in ended.stdout.splitlines():
-        try:
-            facts = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(facts, dict):
-            said |= facts
+def judge(ended: ChildResult, said: Mapping[str, Any], required: Mapping[str, bool]) -> Loaded:
+    """Return what a child's facts and its end amount to."""
+    build = said.get("build") or {}
     how = how_it_ended(ended)
     text = "\n".join([str(said.get("run_error") or ""), ended.stderr])
-    broken = broken_library(text, "", said.get("cuda"))
+    broken = broken_library(text, "", build.get("cuda"))
     missing = broken if broken is not None and broken.flaw is None else None
     session = said.get("session")
     return Loaded(
-        package=said.get("package"),
-        version=said.get("version"),
-        cuda=said.get("cuda"),
-        file=said.get("file"),
-        available=tuple(said.get("available") or ()),
+        package=build.get("package"),
+        version=build.get("version"),
+        cuda=build.get("cuda"),
+        file=build.get("file"),
+        available=tuple(build.get("available") or ()),
         has_session=bool(said.get("has_session")),
         error=said.get("error"),
         sends=said.get("sends"),
         ended=how,
-        stage=(said.get("stage") or "import") if how is not None else None,
+        stage=(said.get("at") or "import") if how is not None else None,
         session=tuple(session) if session is not None else None,
         run_error=said.get("run_error"),
         cpu_error=said.get("cpu_error"),
@@ -111,10 +91,3 @@ def _libraries(said: Sequence[Mapping[str, Any]] | None, required: Mapping[str, 
         Library(one["name"], one["source"], one["path"], required.get(one["name"], True), bool(one["loaded"]))
         for one in said
     )
-
-
-def _model() -> bytes:
-    """Return a layer normalization, whose kernels are ONNX Runtime's own on every device."""
-    attributes = (check_child.int_attribute("axis", 1), check_child.float_attribute("epsilon", 1e-5))
-    operands = [(name, tuple(shape)) for name, shape in _SHAPES.items()]
-    return check_child.model("LayerNormalization", operands, ("y", _SHAPES["x"]), attributes)

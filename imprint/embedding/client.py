@@ -25,24 +25,15 @@ from typing import IO, Any, Self
 from imprint import touch
 from imprint.causes.errors import outside_error
 from imprint.causes.situation import here
-from imprint.embedding.worker import frames
 from imprint.errors import ImprintError
 from imprint.hints import helps
+from imprint.inside import frames
 from imprint.last_words import signal_name
 from imprint.planning.model import Device
 from imprint.runtime import reads
 from imprint.runtime.check_causes import plain
-from imprint.runtime.inside import HIDDEN, child_arguments, child_environment
+from imprint.runtime.children import HIDDEN, INSIDE, Mode, child_arguments, child_environment
 from imprint.runtime.outside import outside_cause
-
-BOOT = (
-    "import sys, types; package = types.ModuleType('worker'); package.__path__ = [sys.argv.pop(1)];"
-    " sys.modules['worker'] = package; from worker.{program} import main; main()"
-)
-"""Starts the worker as a package of its own, so that the target sees nothing else of the tool's environment."""
-
-WORKER = Path(__file__).resolve().parent / "worker"
-"""The package that runs in the target."""
 
 _FRAME_TEXTS = 256
 _FRAME_BYTES = 256 * 1024
@@ -77,7 +68,7 @@ class Settings:
     batch_tokens: int = 256
     gpu_batch_tokens: int = 16384
     repair: str = "imprint setup --repair"
-    worker: Path = WORKER
+    worker: Path = INSIDE
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     start_seconds: float = START_SECONDS
     silent_seconds: float = SILENT_SECONDS
@@ -349,11 +340,8 @@ class _Feeder:
             self._waits_since = None
 
 
-def worker_arguments(settings: Settings, program: str = "main") -> list[str]:
-    """Return the command line of a worker: the target's interpreter, isolated, with our settings as one argument.
-
-    `program` is the module of the worker's package that runs.
-    """
+def worker_arguments(settings: Settings, mode: Mode = "embed") -> list[str]:
+    """Return the command line of a worker: the target's interpreter, isolated, with our settings as one argument."""
     told = {
         "model": os.fspath(settings.model),
         "tokenizer": os.fspath(settings.tokenizer),
@@ -365,8 +353,7 @@ def worker_arguments(settings: Settings, program: str = "main") -> list[str]:
         "batch_tokens": settings.batch_tokens,
         "gpu_batch_tokens": settings.gpu_batch_tokens,
     }
-    boot = BOOT.format(program=program)
-    return child_arguments(settings.python, boot, os.fspath(settings.worker), json.dumps(told))
+    return child_arguments(settings.python, mode, json.dumps(told), package=settings.worker)
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:

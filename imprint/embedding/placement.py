@@ -6,7 +6,6 @@ judgement is pure.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 from imprint.embedding.client import START_SECONDS, Settings, worker_arguments, worker_environment
 from imprint.last_words import signal_name
 from imprint.probing.host import ChildResult
-from imprint.runtime.answers import ask_child
 from imprint.runtime.check_causes import cause_in, plain
 from imprint.runtime.check_result import CPU, CUDA
+from imprint.runtime.children import ask_child
 
 SMALL = 1 << 16
 """Bytes; between two orders of the worker's rows.
@@ -96,13 +95,12 @@ def measure(settings: Settings, model: str, *, deadline: float = START_SECONDS) 
     Kernels are waited for one by one, or the time of each would not be its own.
     """
     environ = worker_environment(settings) | {"CUDA_LAUNCH_BLOCKING": "1"}
-    ended, answer = ask_child(worker_arguments(settings, "placement"), environ, deadline)
-    return judge(model, CPU if settings.device == "cpu" else CUDA, ended, answer)
+    asked = CPU if settings.device == "cpu" else CUDA
+    return judge(model, asked, *ask_child(worker_arguments(settings, "placement"), environ, deadline))
 
 
-def judge(model: str, asked: str, ended: ChildResult, answer: str) -> Placement:
-    """Return what the measurement's end and its answer amount to."""
-    facts = _parse(answer) or _parse(ended.stdout) or {}
+def judge(model: str, asked: str, ended: ChildResult, facts: Mapping[str, Any]) -> Placement:
+    """Return what the measurement's end and the facts that it told amount to."""
     provider = facts.get("provider")
     rows = [row for row in facts.get("operations") or () if _is_row(row)]
     error = _error(facts, ended)
@@ -158,7 +156,7 @@ def _judge_op(row: Mapping[str, Any]) -> tuple[bool, str]:
 def _error(facts: Mapping[str, Any], ended: ChildResult) -> str | None:
     if ended.not_started is not None:
         return f"the target's interpreter does not start: {ended.not_started}"
-    stage = {"load": "while the model was loaded", "run": "while it ran"}.get(str(facts.get("stage")), "at the start")
+    stage = {"load": "while the model was loaded", "run": "while it ran"}.get(str(facts.get("at")), "at the start")
     if ended.timed_out:
         return f"the model did not answer in time {stage}"
     if ended.returncode is not None and ended.returncode < 0:
@@ -167,19 +165,8 @@ def _error(facts: Mapping[str, Any], ended: ChildResult) -> str | None:
         text = str(facts["error"])
         cause = cause_in(text)
         return cause.detail if cause else plain(text)
-    if facts.get("stage") != "done":
+    if not facts.get("complete"):
         return f"the process ended without an answer {stage}: {plain(ended.stderr) or 'no output'}"
-    return None
-
-
-def _parse(text: str) -> dict[str, Any] | None:
-    for line in reversed(text.splitlines()):
-        try:
-            facts = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(facts, dict) and "stage" in facts:
-            return facts
     return None
 
 

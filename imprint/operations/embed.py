@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from imprint import ownership
 from imprint.embedding import sources
-from imprint.embedding.client import WORKER, Done, Hello, Progress, Rows, Settings, Worker
+from imprint.embedding.client import Done, Hello, Progress, Rows, Settings, Worker
 from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
@@ -30,6 +30,7 @@ from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.quoting import typed
 from imprint.runtime import proof
+from imprint.runtime.children import INSIDE
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.proof import Proof
@@ -83,7 +84,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     *,
     stdin: Callable[[], IO[bytes]],
     stdout: IO[bytes],
-    worker_package: Path = WORKER,
+    worker_package: Path = INSIDE,
 ) -> Result:
     """Embed every text and write one row each, in order: unit vectors, float32.
 

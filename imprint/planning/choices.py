@@ -1,4 +1,4 @@
-"""What a person can choose on this machine: the values of `model.device` and `model.gpu_device`, and each GPU's builds."""
+"""What a person can choose here: the values of `model.device` and `model.gpu_device`, and the builds for each GPU."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Proves a target: runs `check_child.py` in it and lets the judgement say what that proved.
+"""Proves a target: runs the check in it and lets the judgement say what that proved.
 
-The child is another process because a broken build can crash, hang or exhaust memory; each of these is an answer
-here. Recording a verdict, and what follows from one, is decided elsewhere.
+Recording a verdict, and what follows from one, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -10,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imprint.planning.model import Device
-from imprint.runtime.answers import ask_child
-from imprint.runtime.check_id import CHECK_ID, CHILD
+from imprint.runtime.check_id import CHECK_ID
 from imprint.runtime.check_judgement import judge
 from imprint.runtime.check_result import CPU, CUDA, CheckResult, Step
-from imprint.runtime.inside import child_arguments, child_environment
+from imprint.runtime.children import ask_child, child_arguments, child_environment
 
-__all__ = ["CHECK_ID", "CHILD", "CPU", "CUDA", "CheckResult", "Step", "judge", "run_check"]
+__all__ = ["CHECK_ID", "CPU", "CUDA", "CheckResult", "Step", "judge", "run_check"]
 
 CPU_SECONDS = 60.0
 GPU_SECONDS = 300.0
@@ -33,5 +31,5 @@ def run_check(
     """
     provider = CPU if device is None else CUDA
     seconds = deadline if deadline is not None else (CPU_SECONDS if device is None else GPU_SECONDS)
-    ended, answer = ask_child(child_arguments(python, CHILD, provider), child_environment(environ, device), seconds)
-    return judge(provider, device, ended, answer)
+    argv = child_arguments(python, "check", provider)
+    return judge(provider, device, *ask_child(argv, child_environment(environ, device), seconds))

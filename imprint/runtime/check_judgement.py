@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import sys
 from collections.abc import Mapping
@@ -28,14 +27,13 @@ _SHORT_OF_SOMETHING = {errno.EAGAIN: "out-of-memory", errno.ENOMEM: "out-of-memo
 """Why a process could not even be started although its interpreter is fine."""
 
 
-def judge(provider: str, device: Device | None, ended: ChildResult, answer: str = "") -> CheckResult:
-    """Return what the child's end and its answer amount to; `answer` comes before what it wrote to stdout."""
-    facts = parse_answer(answer) or parse_answer(ended.stdout)
-    told = _Told.of(provider, device, facts or {}, ended.stderr)
+def judge(provider: str, device: Device | None, ended: ChildResult, facts: Mapping[str, Any]) -> CheckResult:
+    """Return what the check's end and the facts that it told amount to."""
+    told = _Told.of(provider, device, facts, ended.stderr)
     bad_end = _how_it_ended(ended)
     if bad_end is not None:
         return _of_bad_end(told, *bad_end)
-    if facts is None or not facts.get("complete"):
+    if not facts.get("complete"):
         return _without_answer(told, ended)
     if facts.get("error"):
         error = str(facts["error"])
@@ -44,20 +42,6 @@ def judge(provider: str, device: Device | None, ended: ChildResult, answer: str 
         return told.result("failed", "import-failed", plain(error))
     bad = next((name for name in STEPS if not told.steps[name].ok), None)
     return told.result("ok", None, None) if bad is None else _failed(told, bad)
-
-
-def parse_answer(text: str) -> dict[str, Any] | None:
-    """Return the last line that is an answer of the child's: it writes one as it begins each step. None without one."""
-    for line in reversed(text.splitlines()):
-        if not line.startswith("{"):
-            continue
-        try:
-            facts = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(facts, dict) and isinstance(facts.get("steps"), dict):
-            return facts
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +63,15 @@ class _Told:
 
     @classmethod
     def of(cls, provider: str, device: Device | None, facts: Mapping[str, Any], stderr: str) -> _Told:
-        seen = facts.get("steps") or {}
+        seen = facts.get("steps")
+        seen = seen if isinstance(seen, dict) else {}
         errors = [str(step.get("error") or "") for step in seen.values() if isinstance(step, dict)]
         build = facts.get("build")
         libraries = facts.get("libraries")
         return cls(
             provider,
             device,
-            {name: _step(seen.get(name), provider) for name in STEPS} if seen else {},
+            {name: _step(seen.get(name), provider) for name in STEPS} if facts.get("complete") or seen else {},
             "\n".join([*errors, stderr]),
             str(facts["at"]) if facts.get("at") in STEPS else None,
             str(facts.get("preload") or ""),

@@ -9,7 +9,6 @@ says, whatever is planned now. No installer ever works in the environment itself
 from __future__ import annotations
 
 import errno
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -25,11 +24,11 @@ from imprint.paths import Home
 from imprint.quoting import typed
 from imprint.runtime import claims, inventory, journal, leftovers, occupancy, placing, space, staging
 from imprint.runtime.checkpoint import reached
+from imprint.runtime.children import ask_child, child_arguments, child_environment
 from imprint.runtime.claims import Ground, Skipped
 from imprint.runtime.environment import read_only
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.inplace_plan import InplacePlan, prepare, prepare_again
-from imprint.runtime.inside import child_arguments, child_environment
 from imprint.runtime.interrupts import FINISH
 from imprint.runtime.journal import Journal, Receipt, Store
 from imprint.runtime.metadata import Held, read_held
@@ -61,7 +60,6 @@ POINTS = (
 LOAD_SECONDS = 120.0
 """A first import from a cold network disk takes tens of seconds; only one that hangs takes longer."""
 
-_CHILD = Path(__file__).with_name("load_child.py")
 _AS_IT_WAS = "nothing was changed"
 
 
@@ -368,24 +366,22 @@ class _Change:
 def _load(plan: InplacePlan, beside: Path | None = None) -> Mapping[str, Any]:
     """Load ONNX Runtime in a child and return what it says; raise IntegrityError when it is not the planned build."""
     environment, runtime = plan.environment, plan.wanted.runtime
-    argv = child_arguments(environment.python, _CHILD, *([] if beside is None else [os.fspath(beside)]))
-    host = plan.asked.host
-    ended = host.run(argv, deadline=LOAD_SECONDS, environ=child_environment(host.environ))
-    facts: dict[str, Any] = {}
+    argv = child_arguments(environment.python, "load", "" if beside is None else os.fspath(beside))
+    environ = child_environment(plan.asked.host.environ)
+    ended, facts = ask_child(argv, environ, LOAD_SECONDS)
     problem = None
-    try:
-        facts = json.loads(ended.stdout.splitlines()[-1])
-    except (ValueError, IndexError):
+    if not facts.get("complete"):
         problem = "it did not finish in time" if ended.timed_out else why_it_ended(ended.returncode, ended.stderr)
+    build = facts.get("build") or {}
     expected = beside if beside is not None else environment.packages
-    if problem is None and facts["error"]:
+    if problem is None and facts.get("error"):
         problem = decisive_line(str(facts["error"]))
-    elif problem is None and (facts["file"] is None or not _is_below(facts["file"], expected)):
-        problem = f"it is loaded from `{facts['file']}`"
-    elif problem is None and (facts["package"], facts["version"]) != (runtime.name, runtime.version):
-        problem = f"it says it is {facts['package']} {facts['version']}"
+    elif problem is None and (build["file"] is None or not _is_below(build["file"], expected)):
+        problem = f"it is loaded from `{build['file']}`"
+    elif problem is None and (build["package"], build["version"]) != (runtime.name, runtime.version):
+        problem = f"it says it is {build['package']} {build['version']}"
     if problem is None:
-        return facts
+        return build
     where = ", so nothing was changed" if beside is not None else f" in `{environment.prefix}`"
     raise IntegrityError(
         f"{runtime.name} {runtime.version} does not load{where}: {problem}",

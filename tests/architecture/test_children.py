@@ -13,9 +13,7 @@ from architecture.tree import ROOT
 
 TARGET_PACKAGES = {"numpy", "onnxruntime", "tokenizers", "orjson"}
 CHILDREN = sorted(
-    path
-    for path in (ROOT / "imprint").rglob("*.py")
-    if path.stem.endswith(("_child", "_worker")) or path.stem == "worker" or "worker" in path.parent.name
+    path for path in (ROOT / "imprint").rglob("*.py") if path.stem.endswith("_child") or path.parent.name == "inside"
 )
 
 
@@ -31,7 +29,7 @@ def evaluated_annotations(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def test_the_children_are_found() -> None:
-    assert ROOT / "imprint" / "runtime" / "check_child.py" in CHILDREN
+    assert ROOT / "imprint" / "inside" / "check.py" in CHILDREN
 
 
 @pytest.mark.parametrize("path", CHILDREN, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -41,7 +39,7 @@ def test_a_child_imports_only_the_standard_library_and_what_a_target_has(path: P
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 1:
-            assert path.parent.name == "worker", "only the worker is a folder, copied whole"
+            assert path.parent.name == "inside", "only that folder runs as a package"
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         for name in names:

@@ -19,7 +19,6 @@ SOURCES = tracked("imprint/*.py", "cmd/*.py", "tests/*.py")
 STARTS_NOTHING_OF_A_TARGET = {
     "imprint/probing/host.py": "the seam itself: what it runs is its callers' affair",
     "imprint/probing/children.py": "the same",
-    "imprint/runtime/answers.py": "the same",
     "imprint/probing/interpreter.py": "`-S`: the packages of the environment cannot be imported",
     "imprint/probing/nvidia.py": "`-S`: the same, and our own interpreter",
     "imprint/probing/system.py": "the loader of musl",
@@ -54,27 +53,14 @@ def starts(path: Path) -> Iterator[str]:
 
 def test_the_importers_are_found() -> None:
     found = {named(path) for path in importers()}
-    children = (
-        "runtime/check_child.py",
-        "runtime/load_child.py",
-        "doctor/probe_child.py",
-        "embedding/worker/session.py",
-    )
-    assert {f"imprint/{child}" for child in children} < found
+    assert "imprint/inside/loading.py" in found
+    assert {name for name in found if name.startswith("imprint/inside/")} == {"imprint/inside/loading.py"}
 
 
 @pytest.mark.parametrize("path", importers(), ids=named)
 def test_whatever_imports_onnx_runtime_switches_its_telemetry_off_before(path: Path) -> None:
     text = path.read_text("utf-8")
-    if path.parent.name == "worker":
-        # Its modules are imported by two programs, and the switch is in both before they import anything of it.
-        for program in ("main.py", "placement.py"):
-            boot = (path.parent / program).read_text("utf-8")
-            assert SWITCH in boot
-            assert boot.index(SWITCH) < min(
-                boot.index(name) for name in ("from .serve", "from .session") if name in boot
-            )
-    elif SWITCH in text:
+    if SWITCH in text:
         found = IMPORT.search(text)
         assert found is not None
         assert text.index(SWITCH) < found.start()
@@ -82,15 +68,6 @@ def test_whatever_imports_onnx_runtime_switches_its_telemetry_off_before(path: P
         assert "= child_environment(" in text or "env=child_environment(" in text, (
             "it holds code for a child, which has to be started quietly"
         )
-
-
-def test_the_programs_of_the_worker_are_those_two() -> None:
-    """A third one would need the switch as well."""
-    worker = ROOT / "imprint" / "embedding" / "worker"
-    programs = {
-        path.name for path in worker.glob("*.py") if re.search(r"^def main\(", path.read_text("utf-8"), re.MULTILINE)
-    }
-    assert programs == {"main.py", "placement.py"}
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if "tests" not in path.parts], ids=named)
@@ -117,6 +94,6 @@ def test_the_reasons_are_for_files_that_start_something() -> None:
 def test_isolated_interpreters_are_started_with_the_one_command_line(word: str) -> None:
     """A list that says `-I` and not `-S` starts an interpreter that can import a target's packages."""
     for path in SOURCES:
-        if "tests" not in path.parts and path.name != "inside.py" and not named(path).startswith("cmd/imprint_"):
+        if "tests" not in path.parts and path.name != "children.py" and not named(path).startswith("cmd/imprint_"):
             for line in path.read_text("utf-8").splitlines():
                 assert word not in line or '"-S"' in line, named(path)

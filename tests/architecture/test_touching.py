@@ -23,8 +23,8 @@ OURS = {"touch.link_file", "shutil.copyfileobj"}
 
 EXCEPTIONS: dict[str, dict[str, str]] = {
     "imprint/touch.py": {"*": "the one place"},
-    "imprint/runtime/check_child.py": {"*": "runs alone in a target, and writes a profile into a folder it was given"},
-    "imprint/embedding/worker/placement.py": {"*": "the same"},
+    "imprint/inside/answering.py": {"*": "runs alone in a target, and answers in a file it was given"},
+    "imprint/inside/placement.py": {"*": "the same, and removes the profile it wrote there"},
     "imprint/runtime/bundle_folder.py": {"*": "empties the descriptor of a new file before a download is tried again"},
     "imprint/embedding/outputs.py": {"*": "writes the file that a person named as output, and asks for that first"},
 }

@@ -30,8 +30,8 @@ from imprint.operations.context import Context  # noqa: E402
 from imprint.operations.setup import SetupOptions, setup  # noqa: E402
 from imprint.paths import Home  # noqa: E402
 from imprint.runtime import inventory  # noqa: E402
+from imprint.runtime.children import child_environment  # noqa: E402
 from imprint.runtime.events import Event  # noqa: E402
-from imprint.runtime.inside import child_environment  # noqa: E402
 from imprint.runtime.recipe import own_interpreter  # noqa: E402
 from imprint.runtime.target import current_target  # noqa: E402
 from imprint.runtime.uv import find_uv, install_arguments, replace_offline  # noqa: E402

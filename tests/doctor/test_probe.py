@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from imprint.doctor.gathering import Gathering
-from imprint.doctor.probe import how_it_ended, parse_probe, try_runtime
+from imprint.doctor.probe import how_it_ended, judge, try_runtime
 from imprint.errors import ImprintError
 from imprint.probing.host import ChildResult
+from imprint.runtime.children import facts_in
 from support.foreign import Foreign, Wheels
 from support.played_runtime import played_wheels
 
@@ -103,7 +104,8 @@ def test_how_a_child_ended(ended: ChildResult, how: str | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "not json\n", "[]\n", "{" * 100_000, '{"session": null}\n\x00'])
 def test_garbage_is_no_answer(text: str) -> None:
-    seen = parse_probe(ChildResult(0, text), {})
+    ended = ChildResult(0, text)
+    seen = judge(ended, facts_in(ended.stdout), {})
     assert (seen.package, seen.session, seen.libraries) == (None, None, None)
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imprint.embedding.worker.batching import padded_tokens, plan_batches
+from imprint.inside.batching import padded_tokens, plan_batches
 
 LENGTHS = st.lists(st.integers(1, 256), max_size=400)
 BUDGETS = st.integers(1, 2048)

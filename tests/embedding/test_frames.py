@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from imprint.embedding.worker import frames
+from imprint.inside import frames
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=50), max_size=20))

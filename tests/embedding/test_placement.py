@@ -1,6 +1,5 @@
 """Where a model ran: the profile summed up, the judgement, and what bad ends of the measurement are."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from imprint.embedding.client import Settings, worker_arguments, worker_environment
 from imprint.embedding.placement import NORMAL, NOT_NORMAL, Placement, judge, measure, on_cpu, shares
-from imprint.embedding.worker.placement import summarise
+from imprint.inside.placement import summarise
 from imprint.probing.host import ChildResult
 from imprint.runtime.check_result import CPU, CUDA
 
@@ -25,8 +24,8 @@ ON_GPU = [
 ]
 
 
-def answer(**facts: object) -> str:
-    return json.dumps({"stage": "done", "error": None, "provider": CUDA, "operations": ON_GPU} | facts)
+def answer(at: str | None = None, **facts: object) -> dict[str, Any]:
+    return {"at": at, "complete": at is None, "error": None, "provider": CUDA, "operations": ON_GPU} | facts
 
 
 def event(name: str, op: str, start: int, *, provider: str = CUDA, size: int = 64, took: int = 10) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def test_work_on_shapes_belongs_on_the_cpu_and_the_model_s_own_does_not() -> Non
 
 
 def test_a_model_on_the_gpu_runs_with_its_shapes_on_the_cpu() -> None:
-    placed = judge("m", CUDA, ChildResult(0), "noise\n" + answer())
+    placed = judge("m", CUDA, ChildResult(0), answer())
     assert (placed.runs, placed.misplaced, placed.error) == (True, (), None)
     assert placed.to_json()["providers"][CUDA]["nodes"] == 49
 
@@ -88,26 +87,26 @@ def test_a_model_that_quietly_ran_on_the_cpu_does_not_run() -> None:
     assert judge("m", CPU, ChildResult(0), answer(provider=CPU, operations=[row(CPU, "MatMul", 48)])).runs
 
 
-BAD_ENDS: dict[str, tuple[ChildResult, str, str]] = {
+BAD_ENDS: dict[str, tuple[ChildResult, dict[str, Any], str]] = {
     "cuDNN": (
         ChildResult(0),
-        answer(stage="run", error="Fail: CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED ; GPU=0 ; hostname=secret"),
+        answer("run", error="Fail: CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED ; GPU=0 ; hostname=secret"),
         "CUDNN error 1001: CUDNN_STATUS_NOT_INITIALIZED",
     ),
-    "memory": (ChildResult(0), answer(stage="run", error="CUDA failure 2: out of memory ; GPU=0"), "memory ran out"),
-    "crash": (ChildResult(-11), answer(stage="run"), "ended by SIGSEGV while it ran"),
-    "kill": (ChildResult(-9), answer(stage="load"), "ended by SIGKILL while the model was loaded"),
-    "hang": (ChildResult(-9, timed_out=True), answer(stage="run"), "did not answer in time while it ran"),
-    "nothing": (ChildResult(1, stderr="ModuleNotFoundError: No module named 'numpy'\n"), "", "No module named 'numpy'"),
-    "garbage": (ChildResult(0, stdout="\x00{\n[1]\n7"), "{}\nnull", "no output"),
-    "no interpreter": (ChildResult(None, not_started="[Errno 2]"), "", "does not start"),
+    "memory": (ChildResult(0), answer("run", error="CUDA failure 2: out of memory ; GPU=0"), "memory ran out"),
+    "crash": (ChildResult(-11), answer("run"), "ended by SIGSEGV while it ran"),
+    "kill": (ChildResult(-9), answer("load"), "ended by SIGKILL while the model was loaded"),
+    "hang": (ChildResult(-9, timed_out=True), answer("run"), "did not answer in time while it ran"),
+    "nothing": (ChildResult(1, stderr="ModuleNotFoundError: No module named 'numpy'\n"), {}, "No module named 'numpy'"),
+    "garbage": (ChildResult(0, stdout="\x00{\n[1]\n7"), {}, "no output"),
+    "no interpreter": (ChildResult(None, not_started="[Errno 2]"), {}, "does not start"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_ENDS)
 def test_every_bad_end_has_one_line(case: str) -> None:
-    ended, text, words = BAD_ENDS[case]
-    placed = judge("m", CUDA, ended, text)
+    ended, facts, words = BAD_ENDS[case]
+    placed = judge("m", CUDA, ended, facts)
     assert not placed.runs
     assert placed.error is not None
     assert words in placed.error
@@ -127,7 +126,7 @@ def test_the_measurement_is_the_worker_s_own_session_without_a_toolkit_s_stub(tm
     settings = Settings(Path("python"), tmp_path / "m", tmp_path / "t", 8, environ=environ)
     measured, embedding = worker_arguments(settings, "placement"), worker_arguments(settings)
     assert [one for one, other in zip(measured, embedding, strict=True) if one != other] == [
-        embedding[4].replace("worker.main", "worker.placement")
+        embedding[4].replace("inside.embed", "inside.placement")
     ]
     assert worker_environment(settings)["LD_LIBRARY_PATH"] == "/lib"
     placed = measure(Settings(tmp_path / "nowhere", tmp_path / "m", tmp_path / "t", 8), "m", deadline=5)

@@ -19,8 +19,8 @@ from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime import deferred, inventory
 from imprint.runtime.checkpoint import NAMES
+from imprint.runtime.children import child_environment
 from imprint.runtime.generations import damage_of
-from imprint.runtime.inside import child_environment
 from imprint.runtime.target import Target, current_target
 from support.place import machine_like_this
 

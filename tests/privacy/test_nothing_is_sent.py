@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from imprint.runtime import check_child
+from imprint.inside.probe import layer_norm
 from imprint.runtime.uv import MIRROR, PASSED_THROUGH
 from imprint_cli.app import COMMANDS
 
@@ -201,10 +201,8 @@ def test_this_way_of_looking_sees_what_onnx_runtime_does_by_itself(
     environ = {**watched.environ, **({"ORT_DISABLE_TELEMETRY": "1"} if quiet else {})}
     for folder in ("user", "cache", "share", "config", "tmp"):
         (watched.root / "own" / folder).mkdir(parents=True)
-    attributes = (check_child.int_attribute("axis", 1), check_child.float_attribute("epsilon", 1e-5))
-    model = check_child.model("LayerNormalization", [("x", (4, 8)), ("scale", (8,))], ("y", (4, 8)), attributes)
     python = str(place.root / "V" / "bin" / "python")
-    ended = traced([python, "-c", USE, model.hex(), str(seconds)], environ, tmp_path / "calls.txt")
+    ended = traced([python, "-c", USE, layer_norm().hex(), str(seconds)], environ, tmp_path / "calls.txt")
     assert ended.returncode == 0, ended.stderr
     assert bool(tried(tmp_path / "calls.txt")) is not quiet
     assert any("deviceid" in name for name in watched.foreign()) is not quiet

@@ -8,7 +8,7 @@ import pytest
 
 from imprint.embedding.client import Settings, worker_arguments, worker_environment
 from imprint.planning.model import Device
-from imprint.runtime.inside import child_arguments, child_environment, pinned_to
+from imprint.runtime.children import child_arguments, child_environment, pinned_to
 
 ENVIRON = {"PATH": "/bin", "PYTHONPATH": "/evil", "CUDA_VISIBLE_DEVICES": "1", "LD_LIBRARY_PATH": "/lib"}
 GPU = Device(0, "GPU-1", "NVIDIA T4")
@@ -25,8 +25,7 @@ def test_onnx_runtime_is_told_not_to_send_whatever_the_surroundings_say(asked: s
 
 def test_nothing_of_python_s_own_variables_reaches_a_child() -> None:
     assert "PYTHONPATH" not in child_environment(ENVIRON)
-    assert child_arguments(Path("p"), Path("child.py"), "x") == ["p", "-I", "-B", "child.py", "x"]
-    assert child_arguments(Path("p"), "import this") == ["p", "-I", "-B", "-c", "import this"]
+    assert child_arguments(Path("p"), "check", "x")[:4] == ["p", "-I", "-B", "-c"]
     assert worker_arguments(SETTINGS)[:4] == ["python", "-I", "-B", "-c"]
 
 

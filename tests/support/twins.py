@@ -17,7 +17,7 @@ from pathlib import Path
 
 from imprint.planning.model import Device
 from imprint.runtime.check import CPU, CUDA, CheckResult, Step
-from imprint.runtime.inside import child_environment
+from imprint.runtime.children import child_environment
 
 VERSION = "1.31.1"
 

@@ -6,17 +6,17 @@ budget over sorted texts pads them by 3 %. And a batch above about a thousand to
 
 from __future__ import annotations
 
-from typing import List, Sequence  # noqa: UP035 - Python 3.9 runs this
+from collections.abc import Sequence
 
 
-def plan_batches(lengths: Sequence[int], budget: int) -> List[List[int]]:  # noqa: UP006
+def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Return batches of indices into `lengths` (tokens per text), longest first.
 
     Each index appears once. The padded size of a batch (its longest text times its count) is at most `budget`, except
     that a text longer than the budget is a batch of its own. Longest first, so that workers that take batches in turn
     end together, and memory reaches its peak at once instead of growing.
     """
-    batches: List[List[int]] = []  # noqa: UP006
+    batches: list[list[int]] = []
     longest = 0
     for index in sorted(range(len(lengths)), key=lambda index: (-lengths[index], index)):
         if batches and (len(batches[-1]) + 1) * longest <= budget:

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict  # noqa: UP035 - as the real one
 
-import worker  # type: ignore[import-not-found]  # made by the client
+import inside  # type: ignore[import-not-found]  # made by whoever starts us
 
-worker.__path__.append(str(Path(__file__).resolve().parents[3] / "imprint" / "embedding" / "worker"))
+inside.__path__.append(str(Path(__file__).resolve().parents[3] / "imprint" / "inside"))
 
-from worker import frames  # noqa: E402 - the real protocol
+from inside import frames  # noqa: E402 - the real protocol
 
 
 def main() -> None:

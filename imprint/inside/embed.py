@@ -1,4 +1,4 @@
-"""The worker's main program: claims the pipes for the protocol and turns every failure into an answer.
+"""The embedding worker's main program: claims the pipes for its protocol and turns every failure into an answer.
 
 Takes its settings as one JSON argument, and after it the descriptors to read texts from and to answer in; without them
 (Windows cannot pass any) these are stdin and stdout. Whatever libraries print to stdout goes to stderr: they do print
@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from typing import BinaryIO, Tuple  # noqa: UP035 - Python 3.9 runs this
+from typing import BinaryIO
 
 from . import frames
 
@@ -31,7 +31,6 @@ def main() -> None:
     """Run until the input ends; the exit status is 0 then, also where nobody reads our answers any more."""
     texts, answers = _claim_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the tool decides what an interrupt means
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime reads this as it loads; whoever starts us sets it too
     try:
         from .serve import serve
 
@@ -45,7 +44,7 @@ def main() -> None:
     os._exit(0)
 
 
-def _claim_pipes() -> Tuple[BinaryIO, BinaryIO]:  # noqa: UP006
+def _claim_pipes() -> tuple[BinaryIO, BinaryIO]:
     given = [int(number) for number in sys.argv[2:4]]
     source, private = given or (0, os.dup(1))
     os.dup2(2, 1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import IO, Any, List, Mapping, Optional, Sequence, Tuple  # noqa: UP035 - Python 3.9 runs this
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
 
 TEXTS = b"T"
 FLUSH = b"F"
@@ -38,7 +39,7 @@ def write_frame(stream: IO[bytes], kind: bytes, payload: bytes = b"") -> None:
     stream.flush()
 
 
-def read_frame(stream: IO[bytes]) -> Optional[Tuple[bytes, bytes]]:  # noqa: UP006, UP045
+def read_frame(stream: IO[bytes]) -> tuple[bytes, bytes] | None:
     """Return (kind, payload), or None where the stream ends between two frames. Raises ProtocolError."""
     head = stream.read(_HEAD.size)
     if not head:
@@ -59,7 +60,7 @@ def pack_texts(texts: Sequence[bytes]) -> bytes:
     return struct.pack(f"<{len(texts) + 1}I", len(texts), *map(len, texts)) + b"".join(texts)
 
 
-def unpack_texts(payload: bytes) -> List[str]:  # noqa: UP006
+def unpack_texts(payload: bytes) -> list[str]:
     """Return the texts of a TEXTS frame. Raises ProtocolError or UnicodeDecodeError."""
     (count,) = _COUNT.unpack_from(payload)
     lengths = struct.unpack_from(f"<{count}I", payload, _COUNT.size)
@@ -78,7 +79,7 @@ def pack_rows(count: int, data: bytes) -> bytes:
     return _COUNT.pack(count) + data
 
 
-def unpack_rows(payload: bytes) -> Tuple[int, bytes]:  # noqa: UP006
+def unpack_rows(payload: bytes) -> tuple[int, bytes]:
     """Return (count, encoded rows) of a ROWS frame."""
     (count,) = _COUNT.unpack_from(payload)
     return count, payload[_COUNT.size :]

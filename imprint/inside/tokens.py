@@ -5,7 +5,8 @@ The tokenizer file's own truncation and padding are overridden: they are the exp
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Sequence, Tuple  # noqa: UP035 - Python 3.9 runs this
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +34,9 @@ class Tokens:
         mask = list(self._tokenizer.encode("a").special_tokens_mask)
         self._closing = len(mask) - (max(i for i, special in enumerate(mask) if not special) + 1) if mask else 0
 
-    def encode(self, texts: Sequence[str]) -> Tuple[List[Any], int]:  # noqa: UP006
+    def encode(self, texts: Sequence[str]) -> tuple[list[Any], int]:
         """Return (ids, truncated): for each text an int32 array of 1 to `max_tokens` ids, and how many were cut."""
-        ids: List[Any] = []  # noqa: UP006
+        ids: list[Any] = []
         truncated = 0
         for chunk in _chunks(texts):
             heads = [text[:_HEAD_CHARACTERS] for text in chunk]
@@ -45,14 +46,14 @@ class Tokens:
                 ids.append(np.array(self._cut(found), dtype=np.int32))
         return ids, truncated
 
-    def _of_long(self, text: str, found: List[int]) -> List[int]:  # noqa: UP006
+    def _of_long(self, text: str, found: list[int]) -> list[int]:
         size = _HEAD_CHARACTERS
         while len(found) < self._max_tokens + _MARGIN and size < len(text):
             size *= 4
             found = self._tokenizer.encode_batch_fast([text[:size]])[0].ids
         return found
 
-    def _cut(self, found: List[int]) -> List[int]:  # noqa: UP006
+    def _cut(self, found: list[int]) -> list[int]:
         if len(found) <= self._max_tokens:
             return found
         kept = found[: max(0, self._max_tokens - self._closing)]

@@ -6,15 +6,15 @@ on one core beat one run spread over all cores, and memory is kept from growing 
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence  # noqa: UP035 - Python 3.9 runs this
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 
+from .loading import CPU, CUDA, load_onnxruntime
 from .pooling import Array, mean_pool, unit
 
-CPU = "CPUExecutionProvider"
-CUDA = "CUDAExecutionProvider"
+ort = load_onnxruntime()
 
 _CUDA_OPTIONS = {
     "device_id": "0",  # the parent shows us the planned GPU alone
@@ -74,12 +74,12 @@ class Session:
         for row, one in enumerate(ids):
             tokens[row, : len(one)] = one
             mask[row, : len(one)] = 1
-        known: Dict[str, Any] = {"input_ids": tokens, "attention_mask": mask}  # noqa: UP006
+        known: dict[str, Any] = {"input_ids": tokens, "attention_mask": mask}
         feed = {name: known[name] if name in known else np.zeros_like(tokens) for name in self._inputs}
         return unit(mean_pool(self._session.run(None, feed)[0], mask))
 
 
-def _options(device: str) -> ort.SessionOptions:
+def _options(device: str) -> Any:  # noqa: ANN401 - untyped
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -93,7 +93,7 @@ def _options(device: str) -> ort.SessionOptions:
     return options
 
 
-def _providers(device: str) -> List[Any]:  # noqa: UP006
+def _providers(device: str) -> list[Any]:
     if device != "gpu" or CUDA not in ort.get_available_providers():
         return [CPU]
     ort.preload_dlls()

@@ -1,11 +1,7 @@
-"""Runs three small computations with one provider of ONNX Runtime and says what happened, as one line of JSON.
+"""Runs three small computations with one provider of ONNX Runtime and says what happened.
 
-This file runs alone, with a target's interpreter: it imports nothing of imprint, needs only what a target holds, and
-keeps to Python 3.9. It judges nothing; `check.py` does. The planned GPU is device 0 (CUDA_VISIBLE_DEVICES is set).
-
-Call: `python -I check_child.py PROVIDER [FILE]`. What is known so far is appended to FILE as each step begins (`at`
-names it), so that a crash can be placed; the last line is the answer, with `complete`. Without FILE, or where it cannot
-be written, they go to stdout. Whatever libraries print goes to stderr.
+Arguments: PROVIDER, and the file to answer in. It judges nothing; `runtime/check_judgement.py` does. The planned GPU is
+device 0 (CUDA_VISIBLE_DEVICES is set).
 """
 
 # ruff: noqa: ANN401 - numpy and ONNX Runtime are there only where this runs, and untyped in part
@@ -14,22 +10,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
-import io
-import json
 import os
 import re
-import struct
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .answering import Answer, of_error
+from .loading import CPU, CUDA, describe, load_onnxruntime, mapped_files, preload
+from .one_node import IR_VERSION, OPSET, float_attribute, int_attribute, model
+
 SEED = 20261129
-OPSET = 17  # every ONNX Runtime from 1.12 on reads IR 8 with opset 17; newer ones are refused by some builds
-IR_VERSION = 8
-FLOAT = 1
-TEXT_LIMIT = 4000
 FILES_LIMIT = 300
 NEEDED = ("tokenizers", "orjson")
 NEWEST_IR, NEWEST_OPSET = 40, 80  # where the search for what a runtime reads ends
@@ -37,61 +30,6 @@ LIBRARY = re.compile(r"lib(cuda|cudart|cublas|cublasLt|cudnn|curand|cufft|nvrtc|
 
 Random = Callable[[Sequence[int]], Any]
 Case = tuple[bytes, Mapping[str, Any], Any]
-
-
-def varint(value: int) -> bytes:
-    """Return a protobuf varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def number(tag: int, value: int) -> bytes:
-    """Return a protobuf field that holds an integer."""
-    return varint(tag << 3) + varint(value)
-
-
-def text(tag: int, value: str | bytes) -> bytes:
-    """Return a protobuf field that holds a string, or bytes, or another message."""
-    content = value.encode() if isinstance(value, str) else value
-    return varint(tag << 3 | 2) + varint(len(content)) + content
-
-
-def value_info(name: str, shape: Sequence[int]) -> bytes:
-    """Return a ValueInfoProto for a float tensor of known shape."""
-    dims = b"".join(text(1, number(1, size)) for size in shape)
-    return text(1, name) + text(2, text(1, number(1, FLOAT) + text(2, dims)))
-
-
-def float_attribute(name: str, value: float) -> bytes:
-    """Return an AttributeProto for a float."""
-    return text(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + number(20, 1)
-
-
-def int_attribute(name: str, value: int) -> bytes:
-    """Return an AttributeProto for an integer."""
-    return text(1, name) + number(3, value) + number(20, 2)
-
-
-def model(
-    operator: str,
-    inputs: Sequence[tuple[str, Sequence[int]]],
-    output: tuple[str, Sequence[int]],
-    attributes: Sequence[bytes] = (),
-) -> bytes:
-    """Return a ModelProto with one node. `inputs` and `output` are pairs of name and shape.
-
-    All operands are inputs, so nothing can be folded away before it runs.
-    """
-    node = b"".join(text(1, name) for name, _ in inputs) + text(2, output[0]) + text(4, operator)
-    node += b"".join(text(5, item) for item in attributes)
-    graph = text(1, node) + text(2, "check")
-    graph += b"".join(text(11, value_info(name, shape)) for name, shape in inputs)
-    graph += text(12, value_info(*output))
-    return number(1, IR_VERSION) + text(7, graph) + text(8, text(1, "") + number(2, OPSET))
 
 
 def conv(np: Any, random: Random) -> Case:
@@ -134,7 +72,7 @@ def options_for(onnxruntime: Any, provider: str) -> Any:
     """Return session options under which nothing can quietly run elsewhere than on `provider`."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    if provider != "CPUExecutionProvider":
+    if provider != CPU:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     if hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"):
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
@@ -180,32 +118,9 @@ def run_step(
     except MemoryError as problem:
         seen["error"] = f"out of memory: {problem}"
     except Exception as problem:  # whatever a provider raises is what we are here to report
-        seen["error"] = f"{type(problem).__name__}: {problem}"[-TEXT_LIMIT:]
+        seen["error"] = of_error(problem)
     seen["seconds"] = round(time.perf_counter() - started, 4)
     return seen
-
-
-def describe_build(onnxruntime: Any) -> dict[str, Any]:
-    """Return what the loaded package says it is."""
-    info = None
-    with contextlib.suppress(ImportError):
-        info = importlib.import_module("onnxruntime.capi.build_and_package_info")
-    return {
-        "package": getattr(info, "package_name", None),
-        "version": getattr(onnxruntime, "__version__", None),
-        "cuda": getattr(info, "cuda_version", None),
-        "file": getattr(onnxruntime, "__file__", None),
-        "available": list(onnxruntime.get_available_providers()),
-    }
-
-
-def preload(onnxruntime: Any) -> str:
-    """Load the libraries that wheels brought, as the package itself does, and return what it printed about it."""
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
-        if hasattr(onnxruntime, "preload_dlls"):
-            onnxruntime.preload_dlls()
-    return told.getvalue()[:TEXT_LIMIT]
 
 
 def gpu_memory() -> Any:
@@ -232,27 +147,17 @@ def gpu_memory() -> Any:
     return (numbers[0], numbers[0] - numbers[1]) if ok else None
 
 
-def loaded_libraries() -> dict[str, str]:
-    """Return the CUDA libraries that this process holds, by file name, on systems with /proc."""
-    found: dict[str, str] = {}
-    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
-        for line in maps:
-            path = "/" + line.rstrip("\n").partition("/")[2]
-            if LIBRARY.match(Path(path).name):
-                found[Path(path).name] = path
-    return found
+def cuda_libraries() -> dict[str, str]:
+    """Return the CUDA libraries that this process holds, by file name."""
+    return {Path(path).name: path for path in mapped_files() if LIBRARY.match(Path(path).name)}
 
 
-def mapped_files() -> list[str]:
-    """Return the shared libraries from outside the environment that this process holds, on systems with /proc."""
+def outside_files() -> list[str]:
+    """Return the shared libraries from outside the environment that this process holds."""
     own = os.path.realpath(sys.prefix) + os.sep
-    found = set()
-    with contextlib.suppress(OSError), Path("/proc/self/maps").open(encoding="utf-8", errors="replace") as maps:
-        for line in maps:
-            path = "/" + line.rstrip("\n").partition("/")[2]
-            if ".so" in Path(path).name and not path.startswith(own):
-                found.add(path)
-    return sorted(found)[:FILES_LIMIT]
+    return sorted({path for path in mapped_files() if ".so" in Path(path).name and not path.startswith(own)})[
+        :FILES_LIMIT
+    ]
 
 
 def missing_packages() -> list[str]:
@@ -272,11 +177,9 @@ def newest_that_is_read(onnxruntime: Any) -> dict[str, int]:
     quiet.log_severity_level = 4
 
     def reads(ir: int, opset: int) -> bool:
-        node = text(1, "x") + text(2, "y") + text(4, "Identity")
-        graph = text(1, node) + text(2, "check") + text(11, value_info("x", (1,))) + text(12, value_info("y", (1,)))
-        content = number(1, ir) + text(7, graph) + text(8, text(1, "") + number(2, opset))
+        content = model("Identity", [("x", (1,))], ("y", (1,)), ir=ir, opset=opset)
         try:
-            onnxruntime.InferenceSession(content, quiet, providers=["CPUExecutionProvider"])
+            onnxruntime.InferenceSession(content, quiet, providers=[CPU])
         except Exception:  # whatever it says of it, it does not take such a model
             return False
         return True
@@ -289,54 +192,30 @@ def newest_that_is_read(onnxruntime: Any) -> dict[str, int]:
     return {"ir": ir, "opset": opset}
 
 
-def observe(provider: str, tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
-    """Load ONNX Runtime and run every step; return the facts, and tell those known so far before each step."""
-    facts: dict[str, Any] = {"provider": provider, "error": None, "build": None, "steps": {}, "complete": True}
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # it reads this as it loads; whoever starts this file sets it too
+def main() -> None:
+    """Load ONNX Runtime, run every step, and tell before each what is known so far."""
+    provider = sys.argv[1]
+    answer = Answer(provider=provider, error=None, build=None, steps={})
+    on_gpu = provider != CPU
     try:
         import numpy as np  # here: a broken package is one of the answers
-        import onnxruntime
 
-        facts["build"] = describe_build(onnxruntime)
-        if provider == "CUDAExecutionProvider":
-            facts["preload"] = preload(onnxruntime)
+        onnxruntime = load_onnxruntime()
+        answer.facts["build"] = describe(onnxruntime)
+        if provider == CUDA:
+            answer.facts["preload"] = preload(onnxruntime)
     except Exception as problem:
-        facts["error"] = f"{type(problem).__name__}: {problem}"[-TEXT_LIMIT:]
-        return facts
-    on_gpu = provider != "CPUExecutionProvider"
+        answer.end(error=of_error(problem))
     before = gpu_memory() if on_gpu else None
     alive: list[Any] = []
     for name, step in STEPS:
-        tell(dict(facts, at=name, complete=False))
-        facts["steps"][name] = run_step(onnxruntime, np, provider, step, alive)
+        answer.tell(name)
+        answer.facts["steps"][name] = run_step(onnxruntime, np, provider, step, alive)
     after = gpu_memory() if on_gpu else None
     if before and after:
-        facts["memory"] = {"total_bytes": before[0], "used_before_bytes": before[1], "used_after_bytes": after[1]}
-    facts["libraries"] = loaded_libraries() if on_gpu else {}
-    facts["mapped"] = mapped_files()
-    facts["lacks"] = missing_packages()
+        memory = {"total_bytes": before[0], "used_before_bytes": before[1], "used_after_bytes": after[1]}
+        answer.facts["memory"] = memory
+    answer.facts.update(libraries=cuda_libraries() if on_gpu else {}, mapped=outside_files(), lacks=missing_packages())
     with contextlib.suppress(Exception):  # a fact to have, not one to fail for
-        facts["reads"] = newest_that_is_read(onnxruntime)
-    return facts
-
-
-def main() -> None:
-    """Observe, and write the facts where nothing else writes."""
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-
-    def tell(facts: Mapping[str, Any]) -> None:
-        line = ("\n" + json.dumps(facts) + "\n").encode("ascii")
-        try:
-            with Path(sys.argv[2]).open("ab") as file:
-                file.write(line)
-        except (IndexError, OSError):
-            os.write(stdout, line)
-
-    tell(observe(sys.argv[1], tell))
-    # Some providers crash in their destructors; what they computed is said already, and that is not our question.
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+        answer.facts["reads"] = newest_that_is_read(onnxruntime)
+    answer.end()

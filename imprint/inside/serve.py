@@ -11,16 +11,17 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional  # noqa: UP035 - Python 3.9 runs this
+from typing import Any, BinaryIO
 
 import numpy as np
-import onnxruntime as ort
 
 from . import frames
 from .batching import padded_tokens, plan_batches
+from .loading import CPU
 from .pooling import Array
-from .session import CPU, Session
+from .session import Session, ort
 from .tokens import Tokens
 
 WINDOW_TEXTS = 2048
@@ -35,7 +36,7 @@ class ModelError(Exception):
     """The model's files cannot be loaded or are not what the catalogue says."""
 
 
-def serve(settings: Dict[str, Any], texts: BinaryIO, answers: BinaryIO) -> None:  # noqa: UP006
+def serve(settings: dict[str, Any], texts: BinaryIO, answers: BinaryIO) -> None:
     """Embed every text of `texts` and write the answers. Raises ModelError, and what a batch raises."""
     try:
         session = Session(settings["model"], settings["device"])
@@ -56,7 +57,7 @@ def serve(settings: Dict[str, Any], texts: BinaryIO, answers: BinaryIO) -> None:
 
 class _Window:
     def __init__(self) -> None:
-        self.ids: List[Any] = []  # noqa: UP006
+        self.ids: list[Any] = []
         self.truncated = 0
         self.size = 0
 
@@ -101,7 +102,7 @@ def _ahead(make: Callable[[], Iterator[_Window]]) -> Iterator[_Window]:
 
     threading.Thread(target=work, daemon=True).start()
     while True:
-        window: Optional[Any] = ready.get()  # noqa: UP045
+        window: Any | None = ready.get()
         if window is None:
             return
         if isinstance(window, BaseException):
@@ -112,7 +113,7 @@ def _ahead(make: Callable[[], Iterator[_Window]]) -> Iterator[_Window]:
 class _Embedder:
     """Embeds one window after another and writes its rows; keeps the totals of the run."""
 
-    def __init__(self, settings: Dict[str, Any], session: Session, answers: BinaryIO) -> None:  # noqa: UP006
+    def __init__(self, settings: dict[str, Any], session: Session, answers: BinaryIO) -> None:
         on_gpu = session.provider != CPU
         self._session = session
         self._answers = answers
@@ -128,7 +129,7 @@ class _Embedder:
         batches = plan_batches(lengths, self._budget)
         rows = np.empty((len(lengths), self._dims), dtype=np.float32)
 
-        def run(batch: List[int]) -> int:  # noqa: UP006
+        def run(batch: list[int]) -> int:
             rows[batch] = self._session.run([window.ids[index] for index in batch])
             return len(batch)
 
@@ -166,7 +167,7 @@ def encode_rows(rows: Array, encoding: str, first: int) -> bytes:
     return b"".join(orjson.dumps(row, option=option)[1:-1].replace(b",", b" ") + b"\n" for row in rows)
 
 
-def _peak_bytes() -> Optional[int]:  # noqa: UP045
+def _peak_bytes() -> int | None:
     """Return the most memory this process held so far, None where the system does not say."""
     try:
         import resource

@@ -1,7 +1,6 @@
 """Runs the model on a few texts under ONNX Runtime's profiler and says which provider ran which operations.
 
-A main program of its own, beside the worker's: `placement.py` on the tool's side starts it and judges. Called with the
-settings (JSON) and the file to answer in; one line is written as each stage begins, the last one is the answer.
+Arguments: the settings (JSON), and the file to answer in. It judges nothing; `embedding/placement.py` does.
 """
 
 from __future__ import annotations
@@ -9,8 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence, Tuple  # noqa: UP035 - Python 3.9 runs this
+from typing import Any
+
+from .answering import Answer, of_error
 
 RUNS = 3
 """Measured runs; one before them is not counted, since it compiles kernels and grows memory."""
@@ -24,52 +26,35 @@ TEXTS = (
 
 
 def main() -> None:
-    """Measure, and write the facts where nothing else writes."""
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # ONNX Runtime reads this as it loads; whoever starts us sets it too
-    facts: Dict[str, Any] = {"stage": "load", "error": None, "provider": None, "operations": None}  # noqa: UP006
-
-    def tell() -> None:
-        line = ("\n" + json.dumps(facts) + "\n").encode("ascii")
-        try:
-            with Path(sys.argv[2]).open("ab") as file:
-                file.write(line)
-        except (IndexError, OSError):
-            os.write(stdout, line)
-
-    tell()
+    """Measure, and tell as each stage begins."""
+    answer = Answer(error=None, provider=None, operations=None)
+    answer.tell("load")
     try:
-        observe(json.loads(sys.argv[1]), facts, tell)
-        facts["stage"] = "done"
+        observe(json.loads(sys.argv[1]), answer)
     except Exception as problem:  # whatever a provider raises is what we are here to report
-        facts["error"] = (type(problem).__name__ + ": " + str(problem))[-4000:]
-    tell()
-    sys.stderr.flush()
-    os._exit(0)
+        answer.end(error=of_error(problem))
+    answer.end()
 
 
-def observe(settings: Mapping[str, Any], facts: Dict[str, Any], tell: Any) -> None:  # noqa: UP006, ANN401
-    """Fill `facts`, stage by stage. Raises what the model raises."""
+def observe(settings: Mapping[str, Any], answer: Answer) -> None:
+    """Add the provider and its operations, stage by stage. Raises what the model raises."""
     from .session import Session
     from .tokens import Tokens
 
     folder = Path(sys.argv[2]).parent if len(sys.argv) > 2 else Path(settings["model"]).parent
     session = Session(settings["model"], settings["device"], os.fspath(folder / "profile"))
-    facts.update(stage="run", provider=session.provider)
-    tell()
+    answer.tell("run", provider=session.provider)
     ids, _ = Tokens(settings["tokenizer"], settings["max_tokens"]).encode(TEXTS)
     for _ in range(1 + RUNS):
         session.run(ids)
     profile = Path(session.end_profile())
     try:
-        facts["operations"] = summarise(json.loads(profile.read_text("utf-8")))
+        answer.facts["operations"] = summarise(json.loads(profile.read_text("utf-8")))
     finally:
         profile.unlink()
 
 
-def summarise(events: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:  # noqa: UP006
+def summarise(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows of provider, op, nodes, microseconds a run, and the size in bytes of the largest output.
 
     `events` is a profile; its first run is left out. Nodes of one operation are one row as long as the sizes of their
@@ -78,7 +63,7 @@ def summarise(events: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:  # n
     runs = [event for event in events if event.get("name") == "model_run"]
     begin = runs[0]["ts"] + runs[0]["dur"] if len(runs) > 1 else 0
     counted = max(1, len(runs) - 1)
-    nodes: Dict[str, Dict[str, Any]] = {}  # noqa: UP006
+    nodes: dict[str, dict[str, Any]] = {}
     for event in events:
         about = event.get("args") or {}
         if event.get("cat") != "Node" or not event["name"].endswith("_kernel_time") or event["ts"] < begin:
@@ -87,7 +72,7 @@ def summarise(events: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:  # n
         node["key"] = (about.get("provider") or "unknown", about.get("op_name") or "unknown")
         node["microseconds"] += event["dur"] / counted
         node["largest"] = max(node["largest"], int(about.get("output_size") or 0))
-    rows: Dict[Tuple[str, str, int], Dict[str, Any]] = {}  # noqa: UP006
+    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
     for node in nodes.values():
         provider, op = node["key"]
         row = rows.setdefault(
