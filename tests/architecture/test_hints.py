@@ -19,8 +19,7 @@ CALLS = {"ImprintError", "Remark", "Finding"}
 """What carries a hint as a keyword, or as the third of its values (the fourth of a finding)."""
 
 EXCEPTIONS = {
-    "imprint/planning/hints.py": "found by planning again: the driver or the GPU with which a GPU would be planned",
-    "imprint/planning/nearest.py": "found by planning again: the nearest system that has a build",
+    "imprint/planning/hints.py": "found by planning again: the driver the GPU or the nearest system that would do",
 }
 
 TELLERS = re.compile(
