@@ -50,7 +50,7 @@ def int_attribute(name: str, value: int) -> bytes:
     return text(1, name) + number(3, value) + number(20, 2)
 
 
-def model(
+def model(  # noqa: PLR0913 - all but the first three have defaults
     operator: str,
     inputs: Sequence[tuple[str, Sequence[int]]],
     output: tuple[str, Sequence[int]],

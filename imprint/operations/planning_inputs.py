@@ -196,6 +196,25 @@ def parse_document(text: str, source: str, hint: str) -> object:
         raise UsageError(f"{source} is nested too deeply", hint=helps(hint)) from None
 
 
+def machine_here(machine: Machine, context: Context) -> Machine:
+    """Return another machine's document with the interpreter that runs this, which will be the target's.
+
+    Raises UsageError when that machine cannot run what is installed here.
+    """
+    own = survey_here(context, hardware=False)
+    for what in ("os", "arch"):
+        theirs, ours = getattr(machine.platform, what), getattr(own.platform, what)
+        if theirs is not None and theirs != ours:
+            raise UsageError(
+                f"that machine has {theirs} and this one has {ours}, so it could not run this runtime",
+                hint=helps("setup-there"),
+            )
+    libcs = [found.platform.libc.name for found in (machine, own) if found.platform.libc is not None]
+    if len(set(filter(None, libcs))) > 1:
+        raise UsageError("that machine has another C library, so it could not run this runtime")
+    return replace(machine, python=own.python)
+
+
 def survey_here(context: Context, *, hardware: bool, python: Path | None = None, processor: bool = True) -> Machine:
     """Return this machine as `python` (None: the interpreter that runs this) finds it."""
     from imprint.probing.host import RealHost

@@ -1,51 +1,98 @@
-"""Brings the managed target to what is planned, under the mutex: a new generation, proved, then made current."""
+"""One run of setup under the mutex: plan after plan, until one is proved or nothing more can be tried.
+
+What differs between the managed target and somebody's own environment is in their `Place`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from imprint.errors import ImprintError, UsageError
+from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.check import failure_of, lies_outside, record
+from imprint.operations.check import failure_of, lies_outside, name_of, record
 from imprint.operations.context import Context
-from imprint.operations.downloads import download_of, sizes_of
-from imprint.operations.planning_inputs import Inputs, gather
+from imprint.operations.downloads import Download, download_into, sizes_of
+from imprint.operations.planning_inputs import Inputs, gather, load_builds, machine_here
+from imprint.operations.remarks import (
+    changes_to_json,
+    deferred_to_json,
+    remarks_of_left_out,
+    remarks_of_pruned,
+    remarks_of_skipped,
+    remarks_of_vendors,
+    tell_pruned,
+)
 from imprint.operations.result import Remark, Result
 from imprint.operations.retrying import keep_for_retry, release_unless_wanted, retry_hint
 from imprint.operations.setup_options import (
     Seams,
     SetupOptions,
     Story,
-    changes_between,
     confirm_download,
     not_honoured,
     provide_model,
     refusal_of,
 )
 from imprint.operations.status import deferred_line, remarks_of
+from imprint.operations.targets import damage_in
 from imprint.operations.verdict import default_hint, holds, judge, judge_just_proved
-from imprint.planning.model import Installed, Machine, Plan
+from imprint.planning.model import Device, Installed, Plan
 from imprint.planning.wire import plan_to_json
-from imprint.probing.host import RealHost
-from imprint.probing.survey import survey
-from imprint.runtime import deferred, generations, prune
+from imprint.runtime import deferred, prune, vendors
 from imprint.runtime.check import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.foreign_place import ForeignPlace
+from imprint.runtime.managed_place import ManagedPlace
+from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
-from imprint.runtime.recipe import Recipe, pins_of, recipe_for
-from imprint.runtime.target import Target, current_target, read_pointer
+from imprint.runtime.recipe import BASE_LOCK, pins_of
+from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
-from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.findings import Findings
+from imprint.values import replace as replace_value
+
+
+def place_of(context: Context, options: SetupOptions, seams: Seams) -> Place:
+    """Return the managed target, or the environment that the options name."""
+    if options.venv is None:
+        return ManagedPlace(context.home, context.environ, seams.lock_path, elsewhere=options.machine is not None)
+    return ForeignPlace(options.venv, context.home, context.environ, load_builds(digests=False), seams.lock_path)
+
+
+def inputs_for(  # noqa: PLR0913 - all but the first four are keywords
+    context: Context,
+    options: SetupOptions,
+    seams: Seams,
+    target: Target | None,
+    *,
+    findings: Findings,
+    ignore_failed: bool = False,
+    device: str | None = None,
+) -> Inputs:
+    """Return the plan for a target as the options ask for it; `device` stands for what the configuration says."""
+    flags = dict(context.flags) | ({"model.device": device} if device is not None else {})
+    context = Context(context.home, context.environ, flags)
+    machine = seams.machine if options.machine is None else machine_here(options.machine, context)
+    return gather(context, target, findings=findings, machine=machine, ignore_failed=ignore_failed)
+
+
+def download_for_change(context: Context, inputs: Inputs, change: Change, seams: Seams) -> Download:
+    """Return what a change fetches at most: the build's whole lock when any of it is missing."""
+    base = pins_of([seams.lock_path(BASE_LOCK)]) if change.install else ()
+    return download_into(context, inputs, change.install, base)
 
 
 @dataclass(frozen=True, slots=True)
-class _Provisioned:
-    """How provisioning ended: the plan it followed, what is current now, and the check that was made, if any."""
+class _Ended:
+    """How a run ended: the plan it followed, what is there now, and the check that was made, if any.
+
+    `proved`: a check on the planned GPU holds; `refused` is why nothing was done, or what the last check found.
+    """
 
     plan: Plan
     target: Target | None
@@ -60,66 +107,80 @@ class _Provisioned:
 
 
 @dataclass(slots=True)
-class Provisioning:
-    """One run under the mutex, and what it has to tell."""
+class Run:
+    """One run under the mutex, and what it has to tell. `acted`: something was installed, removed or made current."""
 
     context: Context
     options: SetupOptions
     on_event: OnEvent
     seams: Seams
     sources: Sources
+    place: Place = field(init=False)
     findings: Findings = field(init=False)
-    warnings: list[Remark] = field(default_factory=list)
     story: Story = field(init=False)
+    warnings: list[Remark] = field(default_factory=list)
     has_model: bool = False
+    acted: bool = False
 
     def __post_init__(self) -> None:
+        self.place = place_of(self.context, self.options, self.seams)
         self.findings = Findings(writing_in=self.context.home)
         self.story = Story(self.on_event)
 
     def to_the_end(self) -> Result:
         """Provision, provide the model, prune, and return the data of `imprint setup --json`."""
-        home = self.context.home
-        before = current_target(home, self.findings)
-        prune.sweep_unfinished(home, read_pointer(home))
+        before = self.place.current(self.findings)
+        self.place.recover()
         reached("swept")
         ended = self._provision(before)
-        pruned = Pruned()
         if ended.refused is None:
             self._provide_model()
-            pruned = self._prune(before, ended.target)
+        pruned = self._prune(before, ended)
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
-        if ended.is_sure and ended.target is not None:
-            verdict = judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
-        else:
-            verdict = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
-        status = verdict.to_json()
-        status |= {"hint": default_hint(self.context, plan)}
-        if self.options.machine is not None and ended.refused is None and ended.target is not None:
-            status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}
+        changes = self.place.changed(before, ended.target)
+        data: dict[str, Any] = {
+            "plan": plan_to_json(plan),
+            "check": ended.check.to_json() if ended.check is not None else None,
+            "status": self._status(ended, plan),
+            "changes": changes_to_json(changes),
+            "freed_bytes": pruned.freed,
+            "deferred": deferred_to_json(pruned),
+        }
+        if self.place.prefix is not None:
+            data["environment"] = self.place.details()
         return Result(
-            {
-                "plan": plan_to_json(plan),
-                "check": ended.check.to_json() if ended.check is not None else None,
-                "status": status,
-                "changes": changes_between(distributions_of(before), distributions_of(ended.target)),
-                "freed_bytes": pruned.freed,
-                "deferred": deferred_to_json(pruned),
-            },
-            # A check that failed in this run has said already why the CPU is used.
+            data,
             warnings=(
                 *remarks_of(self.findings),
+                # A check that failed in this run has said already why the CPU is used.
                 *(self.warnings or not_honoured(self.context, plan, ended.refused)),
+                *remarks_of_vendors(changes, done=True),
+                *remarks_of_left_out(self.place.left_out()),
+                *remarks_of_skipped(self.place.skipped()),
                 *remarks_of_pruned(pruned),
                 *self._not_configured(ended),
             ),
             errors=(ended.refused,) if ended.refused is not None else (),
         )
 
-    def _not_configured(self, ended: _Provisioned) -> tuple[Remark, ...]:
+    @property
+    def _elsewhere(self) -> bool:
+        return self.options.machine is not None
+
+    def _status(self, ended: _Ended, plan: Plan) -> dict[str, Any]:
+        if ended.is_sure and ended.target is not None:
+            verdict = judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
+        else:
+            verdict = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
+        status = verdict.to_json() | {"hint": default_hint(self.context, plan, self.place.prefix)}
+        if self._elsewhere and ended.refused is None and ended.target is not None:
+            status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}
+        return status
+
+    def _not_configured(self, ended: _Ended) -> tuple[Remark, ...]:
         """Return the warning that the other machine would plan something else, since an option is for one run only."""
-        if self.options.machine is None or ended.refused is not None or "model.device" not in self.context.flags:
+        if not self._elsewhere or ended.refused is not None or "model.device" not in self.context.flags:
             return ()
         asked = self.context.flags["model.device"]
         configured = config.load(self.context.home, self.context.environ, {}).text("model.device")
@@ -130,214 +191,178 @@ class Provisioning:
         )
         return (Remark("device-not-configured", message, helps("set-device", device=asked)),)
 
-    def _provision(self, before: Target | None) -> _Provisioned:
-        inputs = self._gather(before, ignore_failed=self.options.retry_gpu)
+    # --- plan after plan --------------------------------------------------------------------------------------------
+
+    def _provision(self, before: Target | None) -> _Ended:
+        """Follow the plan, and the next one when its GPU does not pass; at most once for each build and device."""
+        inputs = self._plan(before, ignore_failed=self.options.retry_gpu)
         release_unless_wanted(self.context, inputs)
-        retry = self.options.retry_gpu
+        retry, now = self.options.retry_gpu, before
         tried: set[tuple[str | None, object]] = set()
         failed: CheckResult | None = None
         while True:
             plan = inputs.plan
             refused = refusal_of(self.context, inputs, self.options)
             if refused is not None:
-                return _Provisioned(plan, before, inputs.proved, refused=refused)
-            ended = self._follow(inputs, before, retry=retry)
-            retry = False
-            check = ended.check
+                return _Ended(plan, now, inputs.proved, refused=refused)
+            ended = self._follow(inputs, now, retry=retry)
+            now, retry, check = ended.target, False, ended.check
             if check is None or check.ok:
+                # A check that failed in this run says more than the one on the CPU that followed.
                 return ended if failed is None else replace(ended, check=failed)
             failure = self._failure(inputs, check)
-            if self.options.require_gpu:
-                return _Provisioned(plan, before, False, check, failure)
+            if plan.device is None or self.options.require_gpu:
+                return replace(ended, refused=failure)
             self.warnings.append(failure)
             failed = check
             tried.add((plan.build, plan.device))
-            if check.outcome == "inconclusive":
-                return self._fall_back(plan, check, before)
-            inputs = self._gather(before)
-            if (inputs.plan.build, inputs.plan.device) in tried:
-                # The verdict does not count because something of these surroundings is unknown.
-                return self._fall_back(plan, check, before)
+            inputs = self._plan(now)
+            # Such a verdict does not count where something of these surroundings is unknown.
+            if check.outcome == "inconclusive" or (inputs.plan.build, inputs.plan.device) in tried:
+                return self._fall_back(plan, check, now)
 
-    def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
-        """Return the remark on a GPU that did not pass, and keep what another try would download."""
-        if check.outcome != "inconclusive":
-            keep_for_retry(self.context, inputs, pins_of(recipe_for(inputs.plan, self.seams.lock_path).locks))
-        return failure_of(check, retry=retry_hint(self.context, inputs, inputs.plan.build, None))
+    def _fall_back(self, plan: Plan, check: CheckResult, now: Target | None) -> _Ended:
+        """End without the planned GPU: what works and was there before stays, else the CPU build comes."""
+        stays = now is not None and not self.acted and not damage_in(self.context, now)
+        if stays and now is not None and (check.outcome == "inconclusive" or now.build != plan.build):
+            return _Ended(plan, now, False, check)
+        inputs = self._plan(now, device="cpu")
+        ended = self._follow(inputs, now, retry=False)
+        bad = ended.check is not None and not ended.check.ok
+        refused = self._failure(inputs, ended.check) if bad and ended.check is not None else None
+        return _Ended(plan, ended.target, False, check, refused)
 
-    def _follow(self, inputs: Inputs, before: Target | None, *, retry: bool) -> _Provisioned:
-        """Do what one plan says; the result's target is `before` when the check of a GPU build was not passed."""
+    def _follow(self, inputs: Inputs, before: Target | None, *, retry: bool) -> _Ended:
+        """Do what one plan says, and return what is there then."""
         plan = inputs.plan
-        elsewhere = self.options.machine is not None
-        recipe = recipe_for(plan, self.seams.lock_path, build_bytes=sizes_of(inputs)[1])
-        faults = generations.faults_of(before, recipe) if before is not None else ()
-        whole = None if self.options.repair else self._whole(recipe, before, faults)
-        if whole is not None and (elsewhere or self._is_proved(whole, inputs, retry=retry)):
-            return _Provisioned(plan, self._current(whole, before), inputs.proved)
+        change = self._compare(inputs, repair=self.options.repair)
+        whole = change.whole
+        if whole is not None and (self._elsewhere or self._is_proved(whole, inputs, retry=retry)):
+            return _Ended(plan, self._adopt(whole, before), inputs.proved)
         self.story.begin(inputs)
         if whole is not None:
             self.on_event(Event("start", "check", "checking what is installed"))
             check = self.seams.check(whole.python, plan.device, self.context.environ)
             self._record(whole, inputs, check)
             if check.ok:
-                self._current(whole, before)
-                # Read again: what was recorded of the check is in its manifest.
-                return _Provisioned(plan, current_target(self.context.home), plan.device is not None, check)
-            if plan.device is not None:
-                return _Provisioned(plan, before, False, check)
+                self._adopt(whole, before)
+                # Read again: what was recorded of the check may be with it.
+                return _Ended(plan, self.place.current(), plan.device is not None, check)
+            if plan.device is not None or not self.place.rebuilds:
+                return _Ended(plan, before, False, check)
             self.on_event(Event("warning", "check", f"replacing what is installed: {failure_of(check).message}"))
-        self._agree(inputs, faults)
-        self._provide_model()
-        names = pins_of(recipe.locks)
+            change = self._compare(inputs, repair=True)
+        return self._carry_out(change, inputs, before)
+
+    def _carry_out(self, change: Change, inputs: Inputs, before: Target | None) -> _Ended:
+        plan = inputs.plan
+        if change.install:
+            expected = download_for_change(self.context, inputs, change, self.seams)
+            confirm_download(self.options, inputs, expected)
+            change.expect(expected.total, expected.on_disk)
+        for told in _announced(change):
+            self.on_event(Event("info", "plan", told))
+        if not change.interrupted:
+            self._provide_model()
         # Whatever stops this run, the next one knows what the cache may hold for nothing.
-        deferred.note(self.context.home, names)
+        deferred.note(self.context.home, change.names)
         reached("noted")
-        staged = generations.stage(
-            self.context.home,
-            find_uv(self.context.home, self.context.environ, self.sources),
-            recipe,
-            # Of another machine's GPU nothing can be proved here, but the build has to load and compute.
-            device=None if elsewhere else plan.device,
-            environ=self.context.environ,
-            check=self.seams.check,
-            deferred=elsewhere,
-            deep=self.options.repair,
-            on_event=self.on_event,
-        )
-        check = staged.check
-        if not check.ok:
-            generations.discard(staged)
-            if plan.device is None or elsewhere:
-                raise _cpu_failed(check)
-            self._record(None, inputs, check)
-            if check.outcome == "inconclusive":
-                deferred.forget(self.context.home, names)
-            return _Provisioned(plan, before, False, check)
-        self.on_event(Event("start", "switch", "making it current"))
-        target = generations.switch(self.context.home, staged)
-        self.on_event(Event("done", "switch", f"{recipe.build} {recipe.version} is current"))
-        if elsewhere:
-            return _Provisioned(plan, target, False)
-        self._record(None, inputs, check)
-        if plan.device is not None:
+        uv = find_uv(self.context.home, self.context.environ, self.sources)
+        carried = change.carry_out(uv, self._check, self.on_event)
+        check = carried.check
+        self.acted = self.acted or carried.made
+        if not carried.made and (plan.device is None or self._elsewhere):
+            raise _not_used(check)
+        if self._elsewhere:
+            return _Ended(plan, carried.target, False)
+        # What a generation passed on the CPU before it was made current is in its manifest.
+        self._record(carried.target if self.place.prefix is not None else None, inputs, check)
+        if not carried.made and check.outcome == "inconclusive":
+            deferred.forget(self.context.home, change.names)
+        if check.ok and plan.device is not None:
             deferred.release(self.context.home)
-        return _Provisioned(plan, target, plan.device is not None, check)
+        return _Ended(plan, carried.target if carried.made else before, check.ok and plan.device is not None, check)
 
-    def _provide_model(self) -> None:
-        """Install the model, once in a run and before another runtime is current: what stops it changes nothing."""
-        if not self.has_model:
-            provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
-        self.has_model = True
+    # --- the steps --------------------------------------------------------------------------------------------------
 
-    def _agree(self, inputs: Inputs, faults: Sequence[str]) -> None:
-        """Ask before a large download, and only then say that the current runtime goes."""
-        confirm_download(self.options, inputs, download_of(self.context, inputs))
-        if faults:
-            self.on_event(Event("info", "plan", f"replacing the current runtime: {faults[0]}"))
+    def _plan(self, target: Target | None, *, ignore_failed: bool = False, device: str | None = None) -> Inputs:
+        return inputs_for(
+            self.context,
+            self.options,
+            self.seams,
+            target,
+            findings=self.findings,
+            ignore_failed=ignore_failed,
+            device=device,
+        )
+
+    def _compare(self, inputs: Inputs, *, repair: bool) -> Change:
+        needed = sizes_of(inputs)[1]
+        return self.place.compare(inputs.plan, needed=needed, repair=repair, findings=self.findings)
 
     def _is_proved(self, whole: Target, inputs: Inputs, *, retry: bool) -> bool:
-        """Whether a whole generation needs no check: it passed one here, on the planned device, that still holds."""
+        """Whether what is whole needs no check: it passed one here, on the planned device, that still holds."""
         return holds(self.context, whole) and (inputs.plan.device is None or (inputs.proved and not retry))
 
-    def _whole(self, recipe: Recipe, before: Target | None, faults: Sequence[str]) -> Target | None:
-        """Return a generation that needs nothing: the current one, or a finished one that nothing points to."""
-        if before is not None and not faults:
-            return before
-        return generations.find_whole(self.context.home, recipe)
-
-    def _current(self, whole: Target, before: Target | None) -> Target:
-        if before is not None and whole.generation == before.generation:
-            return before
-        if whole.manifest is None:
+    def _adopt(self, whole: Target, before: Target | None) -> Target:
+        if before is not None and (whole.prefix, whole.generation) == (before.prefix, before.generation):
             return whole
+        # What stops the model keeps what is there current.
         self._provide_model()
-        # A run that is killed after this has to be recognised by the next: what is left behind may be large.
-        deferred.note(self.context.home, distributions_of(before))
-        return generations.point_to(self.context.home, whole.manifest)
+        self.acted = True
+        return self.place.adopt(whole)
 
-    def _fall_back(self, plan: Plan, check: CheckResult, before: Target | None) -> _Provisioned:
-        """End without the planned GPU: what works stays (unless its check just failed), else the CPU build comes."""
-        stays = before is not None and not generations.damage_of(before)
-        if stays and before is not None and (check.outcome == "inconclusive" or before.build != plan.build):
-            return _Provisioned(plan, before, False, check)
-        ended = self._follow(self._gather(before, device="cpu"), before, retry=False)
-        return _Provisioned(plan, ended.target, False, check)
-
-    def _gather(self, target: Target | None, *, ignore_failed: bool = False, device: str | None = None) -> Inputs:
-        flags = dict(self.context.flags) | ({"model.device": device} if device is not None else {})
-        context = Context(self.context.home, self.context.environ, flags)
-        machine = self.seams.machine
-        if self.options.machine is not None:
-            machine = machine_here(self.options.machine, context)
-        return gather(context, target, findings=self.findings, machine=machine, ignore_failed=ignore_failed)
+    def _check(self, python: Path, device: Device | None, environ: Any) -> CheckResult:  # noqa: ANN401 - see Check
+        self.on_event(Event("start", "check", "checking that it computes correctly"))
+        check = self.seams.check(python, device, environ)
+        if check.ok:
+            self.on_event(Event("done", "check", f"correct results on {name_of(device)}"))
+        return check
 
     def _record(self, target: Target | None, inputs: Inputs, check: CheckResult) -> None:
-        """Record what a check proved; that of a new generation on the CPU is in its manifest already."""
         if check.device is not None or target is not None:
             record(self.context, target, inputs, check, self.findings)
             reached("recorded")
 
-    def _prune(self, before: Target | None, after: Target | None) -> Pruned:
+    def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
+        """Return the remark on a check that was not passed, and keep what another try of a GPU would download."""
+        if check.device is not None and check.outcome != "inconclusive":
+            keep_for_retry(self.context, inputs, pins_of([self.seams.lock_path(inputs.plan.lock or "")]))
+        hint = retry_hint(self.context, inputs, inputs.plan.build, self.place.prefix)
+        return failure_of(check, self.place.prefix, retry=hint)
+
+    def _provide_model(self) -> None:
+        """Install the model, once in a run and before another runtime is current: what stops it changes nothing.
+
+        An environment that is half changed comes first.
+        """
+        if not self.has_model:
+            provide_model(self.context, self.options, self.seams, self.sources, self.on_event)
+        self.has_model = True
+
+    def _prune(self, before: Target | None, ended: _Ended) -> Pruned:
         home = self.context.home
-        changed = after is not None and (before is None or before.generation != after.generation)
-        if not changed and not prune.is_due(home, read_pointer(home)):
+        if not self.acted and (ended.refused is not None or not prune.is_due(home, read_pointer(home))):
             return Pruned()
-        self.on_event(Event("start", "prune", "removing what is no longer needed"))
+        if self.place.prefix is None:
+            self.on_event(Event("start", "prune", "removing what is no longer needed"))
         uv = find_uv(home, self.context.environ, self.sources)
-        pruned = prune.prune(home, uv, keep_previous=_is_worth_keeping(before, after))
+        pruned = prune.prune(home, uv, keep_previous=self.place.keeps(before, ended.target))
         tell_pruned(pruned, self.on_event)
         return pruned
 
 
-def machine_here(machine: Machine, context: Context) -> Machine:
-    """Return another machine's document with the interpreter that runs this, which will be the target's.
-
-    Raises UsageError when that machine cannot run what is installed here.
-    """
-    own = survey(RealHost(context.environ), hardware=False)
-    for what in ("os", "arch"):
-        theirs, ours = getattr(machine.platform, what), getattr(own.platform, what)
-        if theirs is not None and theirs != ours:
-            raise UsageError(
-                f"that machine has {theirs} and this one has {ours}, so it could not run this runtime",
-                hint=helps("setup-there"),
-            )
-    libcs = [found.platform.libc.name for found in (machine, own) if found.platform.libc is not None]
-    if len(set(filter(None, libcs))) > 1:
-        raise UsageError("that machine has another C library, so it could not run this runtime")
-    return replace(machine, python=own.python)
+def _announced(change: Change) -> Iterator[str]:
+    """Yield what has to be said before a change begins."""
+    if change.interrupted:
+        yield "an earlier change was interrupted; this run finishes it"
+    if change.replaces is not None:
+        yield f"replacing the current runtime: {change.replaces}"
+    if names := vendors.leaving(change.changes):
+        yield f"this replaces {vendors.with_providers(names)}"
 
 
-def distributions_of(target: Target | None) -> Mapping[str, str]:
-    """Return what a managed target holds, versions by name."""
-    return target.manifest.distributions if target is not None and target.manifest is not None else {}
-
-
-def deferred_to_json(pruned: Pruned) -> list[dict[str, Any]]:
-    """Return the folders that wait for a process, as documents show them."""
-    return [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred]
-
-
-def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
-    """Return the warning that another uv kept the cache from being cleaned."""
-    if not pruned.waiting:
-        return ()
-    message = f"another uv process is using the cache, so {len(pruned.waiting)} packages in it could not be removed"
-    return (Remark("cache-busy", message, helps("next-run-removes")),)
-
-
-def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
-    """Say what became free, and what waits for whom."""
-    if pruned.freed:
-        on_event(Event("done", "prune", f"{in_units(pruned.freed)} freed", pruned.freed, pruned.freed))
-    for left in pruned.deferred:
-        size = in_units(left.size)
-        on_event(
-            Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid}; a later run removes it")
-        )
-
-
-def _cpu_failed(check: CheckResult) -> ImprintError:
+def _not_used(check: CheckResult) -> ImprintError:
     found = failure_of(check)
     hint = helps("doctor-nothing-changed")
     if lies_outside(check) and found.hint is not None:
@@ -345,16 +370,9 @@ def _cpu_failed(check: CheckResult) -> ImprintError:
     return ImprintError(f"the new runtime was not used, because {found.message}", hint=hint, code=found.code)
 
 
-def _is_worth_keeping(before: Target | None, after: Target | None) -> bool:
-    """Whether the generation before is something to go back to: not damaged, and not the same thing again."""
-    if before is None or after is None or (before.build, before.version) == (after.build, after.version):
-        return before is not None and after is not None and before.generation == after.generation
-    return not generations.damage_of(before)
-
-
 def _as_done(plan: Plan, target: Target | None) -> Plan:
     """Return the plan with what is installed after it was followed."""
     if target is None or target.build is None:
         return plan
     pending = (target.build, target.version) != (plan.build, plan.version)
-    return replace(plan, installed=Installed(target.build, target.version), pending=pending)
+    return replace_value(plan, installed=Installed(target.build, target.version), pending=pending)

@@ -11,10 +11,8 @@ from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds, survey_here
-from imprint.operations.provisioning import deferred_to_json, remarks_of_pruned
+from imprint.operations.remarks import changes_to_json, deferred_to_json, remarks_of_pruned, remarks_of_skipped
 from imprint.operations.result import Result
-from imprint.operations.setup_inplace import remarks_of_skipped
-from imprint.operations.setup_options import changes_between
 from imprint.operations.status import remarks_of
 from imprint.operations.targets import command_for, target_of
 from imprint.planning.builds import Wheel
@@ -26,6 +24,7 @@ from imprint.runtime import prune as pruning
 from imprint.runtime.events import OnEvent
 from imprint.runtime.inplace import InplaceOutcome
 from imprint.runtime.interrupts import interruptible
+from imprint.runtime.place import Changed
 from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, Uv, find_uv
@@ -64,7 +63,7 @@ def prune(
         "changes": _changes(outcome),
         "deferred": deferred_to_json(pruned),
     }
-    skipped = remarks_of_skipped(outcome) if outcome is not None else ()
+    skipped = remarks_of_skipped(outcome.skipped) if outcome is not None else ()
     return Result(data, warnings=(*remarks_of(findings), *skipped, *remarks_of_pruned(pruned)))
 
 
@@ -85,7 +84,9 @@ def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings,
 def _changes(outcome: InplaceOutcome | None) -> list[dict[str, Any]]:
     if outcome is None or not outcome.changed:
         return []
-    return changes_between({change.name: change.before or "" for change in outcome.plan.replacement.changes}, {})
+    return changes_to_json(
+        Changed(change.name, change.before or "", None) for change in outcome.plan.replacement.changes
+    )
 
 
 def _as_it_is(context: Context, target: Target) -> Plan:

@@ -7,14 +7,15 @@ from imprint.hints import helps
 from imprint.operations.check import failure_of, record
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import gather
-from imprint.operations.provisioning import distributions_of
+from imprint.operations.remarks import changes_to_json
 from imprint.operations.result import Result
-from imprint.operations.setup_options import changes_between
 from imprint.operations.status import remarks_of
 from imprint.operations.verdict import judge
 from imprint.runtime import generations
 from imprint.runtime.check import run_check
 from imprint.runtime.interrupts import interruptible
+from imprint.runtime.managed_place import distributions_of
+from imprint.runtime.place import between
 from imprint.runtime.target import (
     Target,
     current_target,
@@ -58,7 +59,7 @@ def rollback(
     data = {
         "status": verdict.to_json(),
         "check": check.to_json(),
-        "changes": changes_between(distributions_of(before), distributions_of(now)),
+        "changes": changes_to_json(between(distributions_of(before), distributions_of(now))),
     }
     return Result(data, warnings=tuple(remarks_of(findings)))
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from imprint.operations.context import Context
-from imprint.operations.downloads import Download, download_of, model_download
-from imprint.operations.planning_inputs import gather
-from imprint.operations.provisioning import Provisioning, distributions_of, machine_here
+from imprint.operations.downloads import Download, sizes_of
+from imprint.operations.provisioning import Run, download_for_change, inputs_for, place_of
+from imprint.operations.remarks import (
+    changes_to_json,
+    remarks_of_vendors,
+)
 from imprint.operations.result import Result
 from imprint.operations.setup_options import (
     CONFIRM_ABOVE,
@@ -17,7 +20,6 @@ from imprint.operations.setup_options import (
     UnansweredError,
     agreed_to,
     asking_later,
-    changes_between,
     command_again,
     not_honoured,
     refusal_of,
@@ -26,12 +28,10 @@ from imprint.operations.setup_options import (
 from imprint.operations.status import remarks_of
 from imprint.operations.verdict import judge
 from imprint.planning.wire import plan_to_json
-from imprint.runtime import generations
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import FINISH, interruptible
-from imprint.runtime.recipe import pins_of, recipe_for
-from imprint.runtime.target import current_target
+from imprint.runtime.place import Change
 from imprint.runtime.uv import Sources
 from imprint.state import mutex
 from imprint.state.findings import Findings
@@ -47,12 +47,8 @@ def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: 
     `require_gpu` a plan without a GPU is an error and changes nothing. Raises BusyError, NetworkError,
     IntegrityError, NoSpaceError, StateError, InterruptedByUserError, or ImprintError; then what was current still is.
     """
-    if options.dry_run and options.venv is None:
-        return _dry_run(context, options, seams)
     if options.dry_run:
-        from imprint.operations.setup_inplace import dry_run_inplace
-
-        return dry_run_inplace(context, options, seams)
+        return _dry_run(context, options, seams)
     sources = sources_of(options)
     # A managed target is replaced as a whole; somebody's own environment may be left half changed.
     finish = {} if options.venv is None else {"hint": FINISH}
@@ -90,40 +86,37 @@ def _holding_the_mutex(
 
     with mutex.hold(context.home, options.wait_seconds, command=options.command, on_wait=on_wait):
         reached("mutex-held")
-        if options.venv is not None:
-            from imprint.operations.setup_inplace import setup_inplace
-
-            return setup_inplace(context, options, on_event, seams, sources)
-        return Provisioning(context, options, on_event, seams, sources).to_the_end()
+        return Run(context, options, on_event, seams, sources).to_the_end()
 
 
 def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
+    """Return what setup would do: every change, its bytes, and for an environment who requires ONNX Runtime there."""
     findings = Findings()
-    target = current_target(context.home, findings)
-    machine = seams.machine if options.machine is None else machine_here(options.machine, context)
-    inputs = gather(context, target, findings=findings, machine=machine, ignore_failed=options.retry_gpu)
+    place = place_of(context, options, seams)
+    target = place.current(findings)
+    inputs = inputs_for(context, options, seams, target, findings=findings, ignore_failed=options.retry_gpu)
     refused = refusal_of(context, inputs, options)
-    changes: list[dict[str, Any]] = []
-    expected: Download | None = None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
     verdict = verdict.with_setup(command_again(context, options))
+    change: Change | None = None
+    expected: Download | None = None
     if refused is None:
-        recipe = recipe_for(inputs.plan, seams.lock_path)
-        if target is None or generations.faults_of(target, recipe) or options.repair:
-            changes = changes_between(distributions_of(target), pins_of(recipe.locks))
-            expected = download_of(context, inputs)
-        elif missing := model_download(context):
-            expected = Download(0, 0, missing, 0)
-    return Result(
-        {
-            "plan": plan_to_json(inputs.plan),
-            "check": None,
-            "status": verdict.to_json(),
-            "changes": changes,
-            "freed_bytes": 0,
-            "deferred": [],
-            "download": None if expected is None else expected.to_json(),
-        },
-        warnings=(*remarks_of(findings), *not_honoured(context, inputs.plan, refused)),
-        errors=(refused,) if refused is not None else (),
-    )
+        needed = sizes_of(inputs)[1]
+        change = place.compare(inputs.plan, needed=needed, repair=options.repair, findings=findings)
+        expected = download_for_change(context, inputs, change, seams)
+    changes = change.changes if change is not None else ()
+    data: dict[str, Any] = {
+        "plan": plan_to_json(inputs.plan),
+        "check": None,
+        "status": verdict.to_json(),
+        "changes": changes_to_json(changes),
+        "freed_bytes": 0,
+        "deferred": [],
+        "download": expected.to_json() if expected is not None and expected.total != 0 else None,
+    }
+    if place.prefix is not None:
+        details = change.to_json() if change is not None else None
+        total = expected.total if expected is not None else None
+        data["environment"] = None if details is None else details | {"download_bytes": total}
+    warnings = (*remarks_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
+    return Result(data, (*remarks_of(findings), *warnings), (refused,) if refused is not None else ())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from imprint import resources
 from imprint.embedding import models
@@ -187,15 +186,6 @@ def provide_model(context: Context, options: SetupOptions, seams: Seams, sources
     name = config.load(home, context.environ, context.flags).text("model.name")
     seams.install_model(home, name, installer=installer, on_event=on_event, deep=options.repair)
     reached("model-installed")
-
-
-def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return what differs between two sets of distributions, by name."""
-    return [
-        {"name": name, "from": before.get(name), "to": after.get(name)}
-        for name in sorted({*before, *after})
-        if before.get(name) != after.get(name)
-    ]
 
 
 def describe_machine(machine: Machine) -> str:

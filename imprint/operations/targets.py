@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from imprint import resources
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds
-from imprint.planning.builds import CPU, Build, BuildTable
-from imprint.probing.host import RealHost
 from imprint.quoting import quoted, shell_of
 from imprint.runtime import generations, inventory, journal
 from imprint.runtime.damage import INTERRUPTED, together, words_of
-from imprint.runtime.environment import look_at
+from imprint.runtime.foreign_place import ForeignPlace
 from imprint.runtime.inventory import Inventory
 from imprint.runtime.metadata import is_vendor
-from imprint.runtime.target import Target, current_target, interpreter_of
+from imprint.runtime.target import Target, current_target
 from imprint.state.findings import Findings
 
 
@@ -28,40 +27,8 @@ def target_of(context: Context, venv: Path | None, findings: Findings | None = N
     """
     if venv is None:
         return current_target(context.home, findings)
-    prefix = venv.expanduser().absolute()
-    try:
-        look_at(prefix, context.home, RealHost(context.environ))
-    except ImprintError as error:
-        # It cannot be changed, but it can be used.
-        if error.specific_code != "environment-read-only":
-            raise
-    return environment_target(context, prefix, findings)
-
-
-def environment_target(context: Context, prefix: Path, findings: Findings | None = None) -> Target:
-    """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
-    seen = inventory.inspect(prefix).runtime
-    receipt = journal.read_receipt(journal.store_of(context.home, prefix), findings)
-    version = seen.version if seen is not None else None
-    build = build_of(load_builds(digests=False), seen.package, version) if seen is not None else None
-    ours = receipt is not None and receipt.version == version
-    return Target(
-        prefix=prefix,
-        python=interpreter_of(prefix),
-        managed=False,
-        build=build.name if build is not None else None,
-        version=version,
-        since=receipt.since if receipt is not None and ours else None,
-    )
-
-
-def build_of(builds: BuildTable, package: str | None, version: str | None) -> Build | None:
-    """Return the build that a distribution of ONNX Runtime is, None when the table has none such."""
-    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": "cuda"}
-    for build in builds.builds:
-        if build.kind == kinds.get(package or "") and any(wheel.version == version for wheel in build.wheels):
-            return build
-    return None
+    place = ForeignPlace(venv, context.home, context.environ, load_builds(digests=False), resources.lock_path)
+    return place.current(findings)
 
 
 def damage_in(context: Context, target: Target) -> tuple[str, ...]:

@@ -142,10 +142,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     with _removed_on_failure(prefix):
         seen = _install(uv, recipe, prefix, deep, on_event)
         reached("verified")
-        on_event(Event("start", "check", "checking that it computes correctly"))
         result = check(target.interpreter_of(prefix), device, environ)
-        if result.ok:
-            on_event(Event("done", "check", f"correct results on {_name_of(device)}"))
         reached("checked")
         manifest = Manifest(
             id=prefix.name,
@@ -259,10 +256,6 @@ def _preflight(home: Home, recipe: Recipe, on_event: OnEvent) -> int | None:
         return None
     space.require(recipe.needed, home.runtimes)
     return 2 * recipe.needed
-
-
-def _name_of(device: Device | None) -> str:
-    return "the CPU" if device is None else device.name or "the GPU"
 
 
 def _require_whole(seen: Inventory, recipe: Recipe) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import Protocol
 
 from imprint.runtime.inventory import is_runtime
 
@@ -22,12 +23,24 @@ _PROVIDERS = {
 """The provider that only this distribution has (their metadata on the package index, read 2026-11-30)."""
 
 
-def leaving(changes: Iterable[Mapping[str, object]]) -> list[str]:
-    """Return the vendors' builds that changes of an environment (`name`, `to`) take away."""
+class Leaving(Protocol):
+    """A change of one distribution: its name, and the version that is there afterwards, None for none."""
+
+    @property
+    def name(self) -> str:
+        """The distribution's name."""
+
+    @property
+    def after(self) -> str | None:
+        """The version afterwards."""
+
+
+def leaving(changes: Iterable[Leaving]) -> list[str]:
+    """Return the vendors' builds that changes of an environment take away."""
     return sorted(
-        str(change["name"])
+        change.name
         for change in changes
-        if change["to"] is None and is_runtime(str(change["name"])) and change["name"] not in OURS
+        if change.after is None and is_runtime(change.name) and change.name not in OURS
     )
 
 

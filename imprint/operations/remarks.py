@@ -1,0 +1,87 @@
+"""What a change of a target leaves to be said: the remarks of setup, prune and rollback, and their JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from imprint.causes.catalogue import as_one, catalogue, general_remedies
+from imprint.hints import helps
+from imprint.operations.result import Remark
+from imprint.runtime import vendors
+from imprint.runtime.claims import Skipped
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.place import Changed
+from imprint.runtime.prune import Pruned
+from imprint.runtime.unused import Need
+from imprint.sizes import in_units
+
+
+def changes_to_json(changes: Iterable[Changed]) -> list[dict[str, Any]]:
+    """Return changes as documents show them."""
+    return [change.to_json() for change in changes]
+
+
+def deferred_to_json(pruned: Pruned) -> list[dict[str, Any]]:
+    """Return the folders that wait for a process, as documents show them."""
+    return [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred]
+
+
+def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
+    """Return the warning that another uv kept the cache from being cleaned."""
+    if not pruned.waiting:
+        return ()
+    message = f"another uv process is using the cache, so {len(pruned.waiting)} packages in it could not be removed"
+    return (Remark("cache-busy", message, helps("next-run-removes")),)
+
+
+def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
+    """Say what became free, and what waits for whom."""
+    if pruned.freed:
+        on_event(Event("done", "prune", f"{in_units(pruned.freed)} freed", pruned.freed, pruned.freed))
+    for left in pruned.deferred:
+        size = in_units(left.size)
+        on_event(
+            Event("info", "prune", f"`{left.path}` ({size}) is in use by process {left.pid}; a later run removes it")
+        )
+
+
+def remarks_of_vendors(changes: Iterable[Changed], *, done: bool) -> tuple[Remark, ...]:
+    """Say which provider goes, or went, with a vendor's build that is replaced."""
+    names = vendors.leaving(changes)
+    if not names:
+        return ()
+    if done:
+        message = f"`imprint setup` replaced {vendors.with_providers(names)}"
+        return (Remark("vendor-build-replaced", message, helps("vendor-build-back", names=" and ".join(names))),)
+    hint = as_one(general_remedies(catalogue().causes["vendor-build-replaced"]))
+    return (Remark("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
+
+
+def remarks_of_left_out(needs: Iterable[Need]) -> tuple[Remark, ...]:
+    """Say what `pip check` will complain about from now on, to whoever has it in a test of his own."""
+    return tuple(
+        Remark(
+            "requirement-left-out",
+            f"{holder} requires {name}, which Imprint does not use and did not install; `pip check` will report it",
+            helps("install-yourself", name=name),
+        )
+        for holder, name in sorted({(need.holder, need.requirement.name) for need in needs})
+    )
+
+
+def remarks_of_skipped(skipped: Iterable[Skipped]) -> tuple[Remark, ...]:
+    """Say, for each distribution that was removed, what its RECORD named that is not its own and was left alone."""
+    by_name: dict[str, list[Skipped]] = {}
+    for row in skipped:
+        by_name.setdefault(row.name, []).append(row)
+    return tuple(
+        Remark(
+            "rows-skipped",
+            f"the RECORD of {name} names what is not its own, which was left as it is: "
+            + ", ".join(f"`{row.path[:120]}` ({row.why})" for row in rows[:3])
+            + (f", and {len(rows) - 3} more" if len(rows) > 3 else ""),
+            helps("look-at-rows", name=name),
+        )
+        for name, rows in by_name.items()
+    )

@@ -1,0 +1,182 @@
+"""Somebody's own environment as a place: changed in place, resumably, then checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imprint.errors import ImprintError
+from imprint.paths import Home
+from imprint.planning.builds import CPU, Build, BuildTable
+from imprint.planning.model import Plan
+from imprint.probing.host import RealHost
+from imprint.runtime import inplace, inventory, journal
+from imprint.runtime.claims import Skipped
+from imprint.runtime.environment import look_at
+from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.inplace import InplaceOutcome, InplacePlan
+from imprint.runtime.place import Carried, Changed, Check
+from imprint.runtime.recipe import BASE_LOCK
+from imprint.runtime.target import Target, interpreter_of
+from imprint.runtime.unused import Need
+from imprint.runtime.uv import Uv
+from imprint.state.findings import Findings
+
+
+class ForeignPlace:
+    """The environment at `prefix`. `builds` names what its files are; `outcomes` are the changes of this run."""
+
+    rebuilds = False
+
+    def __init__(
+        self,
+        prefix: Path,
+        home: Home,
+        environ: Mapping[str, str],
+        builds: BuildTable,
+        lock_path: Callable[[str], Path],
+    ) -> None:
+        self.prefix = prefix.expanduser().absolute()
+        self.home, self.environ, self.builds, self.lock_path = home, environ, builds, lock_path
+        self.outcomes: list[InplaceOutcome] = []
+
+    def current(self, findings: Findings | None = None) -> Target:
+        """See Place."""
+        try:
+            look_at(self.prefix, self.home, RealHost(self.environ))
+        except ImprintError as error:
+            # It cannot be changed, but it can be used.
+            if error.specific_code != "environment-read-only":
+                raise
+        return environment_target(self.home, self.prefix, self.builds, findings)
+
+    def recover(self) -> None:
+        """See Place: what a killed run left in it is finished by `carry_out`, under its own lock."""
+
+    def compare(
+        self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings | None = None
+    ) -> ForeignChange:
+        """See Place."""
+        del needed  # it depends on what is there, and is found with that
+        locks = (self.lock_path(plan.lock or ""), self.lock_path(BASE_LOCK))
+        host = RealHost(self.environ)
+        prepared = inplace.prepare(
+            self.prefix, plan, self.home, host=host, locks=locks, repair=repair, findings=findings
+        )
+        return ForeignChange(self, plan, prepared)
+
+    def adopt(self, whole: Target) -> Target:
+        """See Place: it is current where it is."""
+        return whole
+
+    def changed(self, before: Target | None, after: Target | None) -> list[Changed]:
+        """See Place: also what a single change installed anew."""
+        del before, after
+        first: dict[str, str | None] = {}
+        last: dict[str, str | None] = {}
+        for outcome in self.outcomes:
+            for change in outcome.plan.replacement.changes:
+                first.setdefault(change.name, change.before)
+                last[change.name] = change.after
+        once = len(self.outcomes) == 1
+        names = [name for name in sorted(last) if first[name] != last[name] or (once and last[name] is not None)]
+        return [Changed(name, first[name], last[name]) for name in names]
+
+    def keeps(self, before: Target | None, after: Target | None) -> bool:
+        """See Place: of the managed target nothing changes."""
+        del before, after
+        return True
+
+    def details(self) -> dict[str, Any] | None:
+        """See Place."""
+        return self.outcomes[0].plan.to_json() if self.outcomes else None
+
+    def left_out(self) -> list[Need]:
+        """See Place."""
+        return [need for outcome in self.outcomes for need in outcome.left_out]
+
+    def skipped(self) -> list[Skipped]:
+        """See Place."""
+        return [row for outcome in self.outcomes for row in outcome.skipped]
+
+
+class ForeignChange:
+    """What a plan changes in an environment. See Change."""
+
+    replaces = None
+
+    def __init__(self, place: ForeignPlace, plan: Plan, prepared: InplacePlan) -> None:
+        self.place, self.plan, self.prepared = place, plan, prepared
+
+    @property
+    def whole(self) -> Target | None:
+        """The environment as it is, where nothing is to be installed or removed."""
+        if self.prepared.pending:
+            return None
+        return environment_target(self.place.home, self.place.prefix, self.place.builds)
+
+    @property
+    def interrupted(self) -> bool:
+        """See Change."""
+        return self.prepared.interrupted
+
+    @property
+    def names(self) -> frozenset[str]:
+        """See Change."""
+        return self.install.union(self.prepared.replacement.uninstall)
+
+    @property
+    def install(self) -> frozenset[str]:
+        """See Change."""
+        return frozenset(pin.name for pin in self.prepared.replacement.install)
+
+    @property
+    def changes(self) -> Sequence[Changed]:
+        """See Change."""
+        return [Changed(one.name, one.before, one.after) for one in self.prepared.replacement.changes]
+
+    def expect(self, download: int | None, on_disk: int | None) -> None:
+        """See Change."""
+        self.prepared = self.prepared.expecting(download, on_disk)
+
+    def carry_out(self, uv: Uv, check: Check, on_event: OnEvent) -> Carried:
+        """Change the environment, then check it; what it holds then stays, whatever the check says."""
+        outcome = inplace.apply(self.prepared, uv, on_event)
+        self.place.outcomes.append(outcome)
+        if outcome.changed:
+            count = len(outcome.plan.replacement.changes)
+            what = "1 change" if count == 1 else f"{count} changes"
+            on_event(Event("done", "install", f"{what} in `{self.place.prefix}`"))
+        target = environment_target(self.place.home, self.place.prefix, self.place.builds)
+        return Carried(target, check(target.python, self.plan.device, self.place.environ), made=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """See Change."""
+        return self.prepared.to_json()
+
+
+def environment_target(home: Home, prefix: Path, builds: BuildTable, findings: Findings | None = None) -> Target:
+    """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
+    seen = inventory.inspect(prefix).runtime
+    receipt = journal.read_receipt(journal.store_of(home, prefix), findings)
+    version = seen.version if seen is not None else None
+    build = build_of(builds, seen.package, version) if seen is not None else None
+    ours = receipt is not None and receipt.version == version
+    return Target(
+        prefix=prefix,
+        python=interpreter_of(prefix),
+        managed=False,
+        build=build.name if build is not None else None,
+        version=version,
+        since=receipt.since if receipt is not None and ours else None,
+    )
+
+
+def build_of(builds: BuildTable, package: str | None, version: str | None) -> Build | None:
+    """Return the build that a distribution of ONNX Runtime is, None when the table has none such."""
+    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": "cuda"}
+    for build in builds.builds:
+        if build.kind == kinds.get(package or "") and any(wheel.version == version for wheel in build.wheels):
+            return build
+    return None

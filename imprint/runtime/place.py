@@ -1,0 +1,131 @@
+"""Where a runtime is provisioned, as one small protocol: the managed target, and somebody's own environment.
+
+Setup drives either in the same way: what is there (`current`), what a plan would change (`compare`), the change itself
+(`carry_out`, with the check at the right moment of it), and what was changed in the end. The caller holds the mutex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from imprint.planning.model import Device, Plan
+from imprint.runtime.check_result import CheckResult
+from imprint.runtime.claims import Skipped
+from imprint.runtime.events import OnEvent
+from imprint.runtime.target import Target
+from imprint.runtime.unused import Need
+from imprint.runtime.uv import Uv
+from imprint.state.findings import Findings
+
+Check = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]
+"""Runs the check with an interpreter, on a device (None: the CPU), in an environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One distribution that is different: its versions before and after, None where it is not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form that documents show."""
+        return {"name": self.name, "from": self.before, "to": self.after}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a change ended: what is there now, and the check. `made`: the planned build is what is there now."""
+
+    target: Target | None
+    check: CheckResult
+    made: bool
+
+
+class Change(Protocol):
+    """What one plan changes at a place; nothing is done yet."""
+
+    @property
+    def whole(self) -> Target | None:
+        """What follows the plan already and needs at most its check; None where something has to be installed."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an earlier change did not end, and this one finishes it."""
+
+    @property
+    def replaces(self) -> str | None:
+        """Why what is there is replaced, as a fragment; None where nothing is wrong with it but the plan."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The distributions that the cache may hold for nothing once this is done, or stopped midway."""
+
+    @property
+    def install(self) -> frozenset[str]:
+        """The distributions that are installed, for which something may have to be fetched."""
+
+    @property
+    def changes(self) -> Sequence[Changed]:
+        """What will be different."""
+
+    def expect(self, download: int | None, on_disk: int | None) -> None:
+        """Take over the sizes (bytes) that a person was told, for the room that is needed and for progress."""
+
+    def carry_out(self, uv: Uv, check: Check, on_event: OnEvent) -> Carried:
+        """Do it. Raises as `Uv.install` and `inplace.apply` do; then what was there before still is, or a journal."""
+
+    def to_json(self) -> dict[str, Any] | None:
+        """Return the details that `setup --venv --dry-run --json` shows, None for the managed target."""
+
+
+class Place(Protocol):
+    """The managed target, or one environment of somebody's."""
+
+    @property
+    def prefix(self) -> Path | None:
+        """The folder of the environment, None for the managed target."""
+
+    @property
+    def rebuilds(self) -> bool:
+        """Whether what is whole and does not compute is built anew; else installing it again would mend nothing."""
+
+    def current(self, findings: Findings | None = None) -> Target | None:
+        """Return what is there, as recorded. Raises StateError, StateNewerError, ImprintError for no environment."""
+
+    def recover(self) -> None:
+        """Remove what killed runs left, as far as that is nobody's."""
+
+    def compare(self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings | None = None) -> Change:
+        """Return what `plan` changes here; with `repair` everything is installed anew. `needed` is its size (bytes)."""
+
+    def adopt(self, whole: Target) -> Target:
+        """Make what is whole current."""
+
+    def changed(self, before: Target | None, after: Target | None) -> list[Changed]:
+        """Return what is different from before the first change of this run."""
+
+    def keeps(self, before: Target | None, after: Target | None) -> bool:
+        """Whether what was there before is worth keeping for a way back."""
+
+    def details(self) -> dict[str, Any] | None:
+        """Return the details of the first change that was carried out, None without one."""
+
+    def left_out(self) -> list[Need]:
+        """Return what installed packages require and was left out on purpose."""
+
+    def skipped(self) -> list[Skipped]:
+        """Return what the RECORDs of removed distributions named that is not their own and stays."""
+
+
+def between(before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
+    """Return what differs between two sets of distributions (versions by name), by name."""
+    return [
+        Changed(name, before.get(name), after.get(name))
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
