@@ -11,19 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from imprint.errors import ImprintError, NoSpaceError, UsageError
+from imprint.errors import EXIT_CODES, ImprintError, NoSpaceError, UsageError
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, parse_document
 from imprint.paths import is_absent
 from imprint.printable import printable_line
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
-_INTERRUPTED = 130
-_EXITS = {
-    "usage": 2, "invalid-value": 2, "state-unreadable": 3, "state-newer": 3, "busy": 4, "network": 5, "integrity": 6,
-    "no-space": 7, "interrupted": _INTERRUPTED,
-}  # fmt: skip
-"""As docs/exit-codes.md says; any other code is a plain failure (1)."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -37,10 +31,10 @@ def main(arguments: Sequence[str]) -> int:
     except ImprintError as error:
         told = f"\nhint: {printable_line(error.hint)}" if error.hint else ""
         sys.stderr.write(f"error: {printable_line(error.message)}{told}\n")
-        return _EXITS.get(error.specific_code, _EXITS.get(error.code, 1))
+        return error.exit_status
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
-        return _INTERRUPTED
+        return EXIT_CODES["interrupted"]
 
 
 def _plan(options: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from imprint import resources
-from imprint.errors import ImprintError, IntegrityError, StateError, UsageError
+from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
@@ -27,7 +27,6 @@ from imprint.runtime.target import current_target
 from imprint.runtime.unused import Known, Unused, find_unused
 
 _USAGE = "usage: python -m imprint.onnx_runtime unused BUILD [--venv PATH]"
-_EXITS: tuple[tuple[type[ImprintError], int], ...] = ((UsageError, 2), (StateError, 3), (IntegrityError, 6))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     except ImprintError as error:
         told = f" ({error.hint})" if error.hint else ""
         sys.stderr.write(printable_line(f"error: {error.message}{told}") + "\n")
-        return next((code for kind, code in _EXITS if isinstance(error, kind)), 1)
+        return error.exit_status
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Turns what ended a command into a remark and an exit code, by one table.
+"""Turns what ended a command into a remark and an exit code, by the table on the classes of errors.
 
 docs/exit-codes.md describes the table, and a test compares the two.
 """
@@ -7,7 +7,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from imprint.errors import ImprintError, InterruptedByUserError
+from imprint.errors import EXIT_CODES, ImprintError, InterruptedByUserError
 from imprint.hints import helps
 from imprint.operations.result import Remark
 
@@ -18,25 +18,6 @@ BUG = 70
 PENDING = 100
 HANGUP = 129
 INTERRUPTED = 130
-
-CODES: Mapping[str, int] = MappingProxyType(
-    {
-        "failed": FAILED,
-        "not-ours": FAILED,
-        "usage": USAGE,
-        "invalid-value": USAGE,
-        "state-unreadable": 3,
-        "state-newer": 3,
-        "busy": 4,
-        "network": 5,
-        "integrity": 6,
-        "no-space": 7,
-        "bug": BUG,
-        "hangup": HANGUP,
-        "interrupted": INTERRUPTED,
-    },
-)
-"""Exit code of each class of error; a code that is not here is a plain failure (1)."""
 
 MEANINGS: Mapping[int, str] = MappingProxyType(
     {
@@ -58,15 +39,10 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
 """Every exit code of the program and what it says."""
 
 
-def exit_code_of(error: ImprintError) -> int:
-    """Return the exit code of an error: that of its narrow code if the table has it, else that of its class."""
-    return CODES.get(error.specific_code, CODES.get(error.code, FAILED))
-
-
 def exit_code_of_remarks(errors: Iterable[Remark]) -> int:
     """Return the exit code of an answer's errors: that of the first, 0 when there are none."""
     for remark in errors:
-        return CODES.get(remark.code, FAILED)
+        return EXIT_CODES.get(remark.code, FAILED)
     return OK
 
 
@@ -78,7 +54,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
     if isinstance(error, BrokenPipeError):
         raise error
     if isinstance(error, ImprintError):
-        return Remark.of(error), exit_code_of(error)
+        return Remark.of(error), error.exit_status
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return Remark.of(InterruptedByUserError("interrupted")), INTERRUPTED
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -88,7 +64,7 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
         return Remark("output-not-writable", "standard output is closed"), FAILED
     refused = _refused_by_the_system(error)
     if refused is not None:
-        return Remark.of(refused), exit_code_of(refused)
+        return Remark.of(refused), refused.exit_status
     from imprint_cli.crash import record_crash
 
     return record_crash(error, arguments), BUG

@@ -73,14 +73,14 @@ def _build(options: dict[str, str], words: list[str], progress: Progress) -> Fai
         return of_system(error, Path(options["home"]))
     except Exception as error:
         kind = type(error).__name__
-        return Failure("bug", 70, f"this is a bug in Imprint's launcher ({kind}: {error})", "please report it")
+        return Failure("bug", f"this is a bug in Imprint's launcher ({kind}: {error})", "please report it")
     return None
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> Failure:
     if interrupt.args == (_HANGUP,):
-        return Failure("hangup", 129, "the terminal was closed; nothing was changed")
-    return Failure("interrupted", 130, "interrupted; nothing was changed")
+        return Failure("hangup", "the terminal was closed; nothing was changed")
+    return Failure("interrupted", "interrupted; nothing was changed")
 
 
 def _show(told: Told) -> int:

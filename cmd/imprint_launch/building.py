@@ -94,7 +94,7 @@ class Builder:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         if any(is_missing(name) for name in ("venv", "ensurepip")):
             raise Failure(
-                "failed", 1, f"Python {version} at {sys.executable} lacks the venv module",
+                "failed", f"Python {version} at {sys.executable} lacks the venv module",
                 f"install it (Debian and Ubuntu: `apt install python{version}-venv`) or put uv on PATH",
             )  # fmt: skip
         for module in ("_ssl", "zlib"):
@@ -106,7 +106,7 @@ class Builder:
         if os.pathsep in str(self.stage):
             message = f"Python's venv cannot work in a folder whose name contains `{os.pathsep}`: {self.stage.parent}"
             raise Failure(
-                "usage", 2, message,
+                "usage", message,
                 "set IMPRINT_HOME to another folder, or put uv on PATH",
             )  # fmt: skip
         self.run("python -m venv", sys.executable, "-I", "-m", "venv", self.stage)

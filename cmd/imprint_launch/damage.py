@@ -27,11 +27,11 @@ def _failure(error: Exception, env: Path) -> Failure:
         return noexec(env)
     if isinstance(error, PermissionError):
         return Failure(
-            "tool-unreadable", 1, f"the tool environment `{env}` cannot be read: {error}",
+            "tool-unreadable", f"the tool environment `{env}` cannot be read: {error}",
             "ask its owner for read access, or set IMPRINT_HOME to a folder of your own",
         )  # fmt: skip
     message = f"the tool environment `{env}` is damaged: {error}"
-    return Failure("tool-damaged", 1, message, f"delete `{env}`; the next start rebuilds it")
+    return Failure("tool-damaged", message, f"delete `{env}`; the next start rebuilds it")
 
 
 def is_noexec(place: str | os.PathLike[str]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from imprint.addresses import hosts_only
 from imprint.causes.errors import error_of
-from imprint.errors import ImprintError
+from imprint.errors import EXIT_CODES, ImprintError
 from imprint.printable import printable_line
 from imprint_launch.words import command_of
 
@@ -19,17 +19,17 @@ from imprint_launch.words import command_of
 class Failure(Exception):  # noqa: N818 - it is the answer, not only an error
     """Why no environment was built: the code and exit code of docs/exit-codes.md, a sentence, a hint."""
 
-    def __init__(self, code: str, exit_code: int, message: str, hint: str | None = None) -> None:
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.exit_code = exit_code
+        self.exit_code = EXIT_CODES.get(code, 1)
         self.message = message
         self.hint = hint
 
     @classmethod
     def of(cls, error: ImprintError) -> Failure:
         """Return the failure that an error of the library amounts to."""
-        return cls(error.specific_code, 1, error.message, error.hint)
+        return cls(error.specific_code, error.message, error.hint)
 
 
 _NETWORK = (
@@ -63,7 +63,6 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
     if "do not match the hashes" in lower or "hash mismatch" in lower:
         return Failure(
             "integrity",
-            6,
             f"a download does not match its locked hash: {last}",
             "a mirror or proxy changed the file; try another network",
         )
@@ -75,14 +74,13 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
         untrusted = _CERTIFICATE.search(output) is not None
         return Failure(
             "network",
-            5,
             f"the tool environment could not be downloaded: {last}",
             "set SSL_CERT_FILE to the file with your network's CA certificates and run this again"
             if untrusted
             else "check the network (HTTPS_PROXY, SSL_CERT_FILE) and run this again",
         )
     how, hint = (f"`{command}` {_ended(returncode)}: {last}", None) if told else (last, f"run `{command}` by hand")
-    return Failure("failed", 1, f"the tool environment could not be built: {how}", hint)
+    return Failure("failed", f"the tool environment could not be built: {how}", hint)
 
 
 def _last_words(output: str, addresses: Iterable[str]) -> str:
@@ -99,7 +97,6 @@ def no_space(free_bytes: int, where: Path) -> Failure:
     """Return the failure of a disk that is too full."""
     return Failure(
         "no-space",
-        7,
         f"the tool environment needs about 120 MiB, {free_bytes // 2**20} MiB are free in {where}",
         "free some space there, or set IMPRINT_HOME to a folder on another disk",
     )
@@ -108,7 +105,7 @@ def no_space(free_bytes: int, where: Path) -> Failure:
 def not_writable(where: Path, why: str) -> Failure:
     """Return the failure of a folder that this user may not write to."""
     return Failure(
-        "home-not-writable", 1, f"cannot write in {where}: {why}", "set IMPRINT_HOME to a folder that you can write to"
+        "home-not-writable", f"cannot write in {where}: {why}", "set IMPRINT_HOME to a folder that you can write to"
     )
 
 
@@ -122,7 +119,7 @@ def of_system(error: OSError, home: Path) -> Failure:
     if error.errno in {errno.EAGAIN, errno.ENOMEM}:
         return Failure.of(error_of("process-limit", f"the system does not allow another process: {why}"))
     named = f" ({error.filename})" if error.filename else ""
-    return Failure("failed", 1, f"the tool environment could not be built: {why}{named}")
+    return Failure("failed", f"the tool environment could not be built: {why}{named}")
 
 
 def report(failure: Failure, words: Sequence[str]) -> None:

@@ -73,11 +73,9 @@ def check_home(home: Path, environ: Mapping[str, str]) -> None:
     """Raise Failure where no environment can be built in `home`, before anything is made there."""
     if not home.is_absolute():
         if environ.get("IMPRINT_HOME"):
-            raise Failure(
-                "usage", 2, f"IMPRINT_HOME is a relative path: {home}", "set IMPRINT_HOME to an absolute path"
-            )
+            raise Failure("usage", f"IMPRINT_HOME is a relative path: {home}", "set IMPRINT_HOME to an absolute path")
         raise Failure(
-            "usage", 2, "no home folder is known for this user",
+            "usage", "no home folder is known for this user",
             "set HOME, or set IMPRINT_HOME to a folder for Imprint's files",
         )  # fmt: skip
     there = next(folder for folder in (home, *home.parents) if os.path.lexists(folder))

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from cli.cli_fakes import CLASSES
-from imprint.errors import UsageError
-from imprint_cli import exits
+from imprint.errors import EXIT_CODES, UsageError
 from imprint_cli.app import Entry, main, wants_json, words_of
 from imprint_cli.commands.embed import embed
 
@@ -83,7 +82,7 @@ def test_the_hint_at_an_unknown_word_is_a_command_that_works(
 
 @pytest.mark.parametrize("code", sorted(CLASSES))
 def test_every_error_has_its_exit_code(capfd: pytest.CaptureFixture[str], code: str) -> None:
-    expected = exits.CODES[code]
+    expected = EXIT_CODES[code]
     assert run(capfd, "refuse", code) == (expected, "", "error: it did not work\nhint: try `this`\n")
     exit_code, out, err = run(capfd, "refuse", code, "--json")
     assert (exit_code, err) == (expected, "")

@@ -8,6 +8,7 @@ import typer
 
 from contracts.shapes import SHAPES
 from imprint import envvars
+from imprint.errors import EXIT_CODES
 from imprint.state.settings import KEYS, variables_of
 from imprint_cli import exits
 from imprint_cli.app import COMMANDS, build
@@ -63,7 +64,7 @@ def test_exit_codes_md_is_the_table() -> None:
     rows = re.findall(r"^\| (\d+) \| (.+?) \| (.*?) \|", page("exit-codes.md"), re.MULTILINE)
     assert {int(code): meaning for code, meaning, _ in rows} == dict(exits.MEANINGS)
     listed = {error: int(code) for code, _, errors in rows for error in re.findall(r"`([a-z-]+)`", errors)}
-    assert listed == dict(exits.CODES)
+    assert listed == dict(EXIT_CODES)
 
 
 def test_envvars_md_names_every_variable_and_default() -> None:

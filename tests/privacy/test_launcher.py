@@ -33,7 +33,7 @@ def test_the_script_shows_a_path_without_its_escapes(tmp_path: Path) -> None:
 
 
 def test_the_launchers_own_words_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    report(Failure("failed", 1, f"no {EVIL}", f"try {EVIL}"), ["status"])
+    report(Failure("failed", f"no {EVIL}", f"try {EVIL}"), ["status"])
     report(classify(f"error: {EVIL}", 0, Path("/x"), command="uv", returncode=2), ["status"])
     said = capsys.readouterr().err
     assert "\\x1b[31m" in said

@@ -11,7 +11,6 @@ import pytest
 
 from imprint.errors import InterruptedByUserError
 from imprint.runtime.interrupts import deferred, interruptible
-from imprint_cli.exits import exit_code_of
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +42,7 @@ def test_each_ends_with_an_error_that_says_what_stays(
 
     with pytest.raises(InterruptedByUserError) as caught, interruptible("setup"):
         body()
-    assert (caught.value.specific_code, exit_code_of(caught.value)) == (code, exit_code)
+    assert (caught.value.specific_code, caught.value.exit_status) == (code, exit_code)
     assert caught.value.hint
     assert cleaned[-1] == "up"
     assert len(cleaned) == 1 + held_back
