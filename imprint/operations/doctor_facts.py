@@ -28,7 +28,6 @@ from imprint.hints import helps
 from imprint.operations import planning_inputs
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import Inputs
-from imprint.operations.targets import build_of, environment_target
 from imprint.operations.verdict import Prove, look_at
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.fingerprints import fingerprint_of
@@ -39,6 +38,7 @@ from imprint.probing.once import OnceHost
 from imprint.probing.survey import survey
 from imprint.runtime import inventory, journal
 from imprint.runtime.check import CheckResult, run_check
+from imprint.runtime.foreign_target import build_of, environment_target
 from imprint.runtime.inventory import RuntimePackage
 from imprint.runtime.target import Target, current_target
 from imprint.runtime.verdict import Seen
@@ -310,7 +310,7 @@ class _Known:
         target = self._target
         assert target is not None  # noqa: S101 - it is asked for only then
         if not target.managed:
-            target = environment_target(self._context, target.prefix)
+            target = environment_target(self._context.home, target.prefix, self._builds)
         prove = self._prove if self.starts else None
         return look_at(self._context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last)
 

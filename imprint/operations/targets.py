@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from imprint import resources
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.operations.context import Context
@@ -13,7 +12,7 @@ from imprint.operations.planning_inputs import load_builds
 from imprint.quoting import quoted, shell_of
 from imprint.runtime import generations, inventory, journal
 from imprint.runtime.damage import INTERRUPTED, together, words_of
-from imprint.runtime.foreign_place import ForeignPlace
+from imprint.runtime.foreign_target import find_environment
 from imprint.runtime.inventory import Inventory
 from imprint.runtime.metadata import is_vendor
 from imprint.runtime.target import Target, current_target
@@ -27,8 +26,7 @@ def target_of(context: Context, venv: Path | None, findings: Findings | None = N
     """
     if venv is None:
         return current_target(context.home, findings)
-    place = ForeignPlace(venv, context.home, context.environ, load_builds(digests=False), resources.lock_path)
-    return place.current(findings)
+    return find_environment(venv, context.home, context.environ, load_builds(digests=False), findings)
 
 
 def damage_in(context: Context, target: Target) -> tuple[str, ...]:

@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from imprint.errors import ImprintError
 from imprint.paths import Home
-from imprint.planning.builds import CPU, Build, BuildTable
+from imprint.planning.builds import BuildTable
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
-from imprint.runtime import inplace, inventory, journal
+from imprint.runtime import inplace
 from imprint.runtime.claims import Skipped
-from imprint.runtime.environment import look_at
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.foreign_target import environment_target, find_environment
 from imprint.runtime.inplace import InplaceOutcome, InplacePlan
 from imprint.runtime.place import Carried, Changed, Check
 from imprint.runtime.recipe import BASE_LOCK
-from imprint.runtime.target import Target, interpreter_of
+from imprint.runtime.target import Target
 from imprint.runtime.unused import Need
 from imprint.runtime.uv import Uv
 from imprint.state.findings import Findings
@@ -43,13 +42,7 @@ class ForeignPlace:
 
     def current(self, findings: Findings | None = None) -> Target:
         """See Place."""
-        try:
-            look_at(self.prefix, self.home, RealHost(self.environ))
-        except ImprintError as error:
-            # It cannot be changed, but it can be used.
-            if error.specific_code != "environment-read-only":
-                raise
-        return environment_target(self.home, self.prefix, self.builds, findings)
+        return find_environment(self.prefix, self.home, self.environ, self.builds, findings)
 
     def recover(self) -> None:
         """See Place: what a killed run left in it is finished by `carry_out`, under its own lock."""
@@ -154,29 +147,3 @@ class ForeignChange:
     def to_json(self) -> dict[str, Any]:
         """See Change."""
         return self.prepared.to_json()
-
-
-def environment_target(home: Home, prefix: Path, builds: BuildTable, findings: Findings | None = None) -> Target:
-    """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
-    seen = inventory.inspect(prefix).runtime
-    receipt = journal.read_receipt(journal.store_of(home, prefix), findings)
-    version = seen.version if seen is not None else None
-    build = build_of(builds, seen.package, version) if seen is not None else None
-    ours = receipt is not None and receipt.version == version
-    return Target(
-        prefix=prefix,
-        python=interpreter_of(prefix),
-        managed=False,
-        build=build.name if build is not None else None,
-        version=version,
-        since=receipt.since if receipt is not None and ours else None,
-    )
-
-
-def build_of(builds: BuildTable, package: str | None, version: str | None) -> Build | None:
-    """Return the build that a distribution of ONNX Runtime is, None when the table has none such."""
-    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": "cuda"}
-    for build in builds.builds:
-        if build.kind == kinds.get(package or "") and any(wheel.version == version for wheel in build.wheels):
-            return build
-    return None

@@ -40,7 +40,7 @@ def test_imports_keep_the_layers() -> None:
 )
 def test_a_forbidden_import_is_noticed(tmp_path: Path, module: str, line: str) -> None:
     ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("imprint", "cmd/imprint_cli", "cmd/imprint_dev"):
+    for folder in ("imprint", "cmd/imprint_cli", "cmd/imprint_dev", "cmd/imprint_launch"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignore)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / module).open("a", encoding="utf-8") as file:
