@@ -8,7 +8,7 @@ import pytest
 from imprint.causes.situation import here
 from imprint.embedding.client import failure_of
 from imprint.operations.check import failure_of as check_failure
-from imprint.operations.provisioning import _cpu_failed
+from imprint.operations.provisioning import _not_used
 from imprint.runtime.check_result import CPU, CheckResult
 from imprint.runtime.outside import outside_cause
 from imprint.runtime.uv import classify
@@ -119,9 +119,9 @@ def test_a_failed_check_names_a_repair_only_where_that_can_help() -> None:
 
 
 def test_a_new_runtime_that_cannot_load_here_is_told_what_helps() -> None:
-    error = _cpu_failed(CheckResult("failed", "import-failed", CPU, None, MAPPED))
+    error = _not_used(CheckResult("failed", "import-failed", CPU, None, MAPPED))
     assert str(error.hint).startswith("nothing was changed; set `IMPRINT_HOME` to a folder on a disk that allows")
-    other = _cpu_failed(CheckResult("failed", "import-failed", CPU, None, "something else"))
+    other = _not_used(CheckResult("failed", "import-failed", CPU, None, "something else"))
     assert other.hint == "nothing was changed; run `imprint doctor` to find the cause"
 
 

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import check_child
+from imprint.inside.check import newest_that_is_read
+from imprint.inside.one_node import number, text
 from imprint.runtime.reads import Needs, needs_from_json, needs_of
 
 
 def written(folder: Path, ir: int, opset: int, *, domain: str = "", long: int = 0) -> Path:
     """Write a model of one node with these versions, and a graph of `long` more bytes."""
-    node = check_child.text(1, "x") + check_child.text(2, "y") + check_child.text(4, "Identity")
-    graph = check_child.text(1, node) + check_child.text(10, b"\0" * long)
-    imported = check_child.text(1, domain) + check_child.number(2, opset)
-    content = check_child.number(1, ir) + check_child.text(7, graph) + check_child.text(8, imported)
+    node = text(1, "x") + text(2, "y") + text(4, "Identity")
+    graph = text(1, node) + text(10, b"\0" * long)
+    imported = text(1, domain) + number(2, opset)
+    content = number(1, ir) + text(7, graph) + text(8, imported)
     path = folder / "model.onnx"
-    path.write_bytes(content + check_child.text(8, check_child.text(1, "com.microsoft") + check_child.number(2, 1)))
+    path.write_bytes(content + text(8, text(1, "com.microsoft") + number(2, 1)))
     return path
 
 
@@ -59,7 +60,7 @@ def test_a_runtime_is_asked_until_it_refuses() -> None:
         InferenceSession = Refuses
         SessionOptions = type("Options", (), {})
 
-    assert check_child.newest_that_is_read(Runtime) == {"ir": 9, "opset": 19}
+    assert newest_that_is_read(Runtime) == {"ir": 9, "opset": 19}
 
 
 def test_what_is_recorded_comes_back() -> None:
