@@ -78,7 +78,7 @@ def remarks_of_skipped(skipped: Iterable[Skipped]) -> tuple[Remark, ...]:
     return tuple(
         Remark(
             "rows-skipped",
-            f"the RECORD of {name} names what is not its own, which was left as it is: "
+            f"the RECORD of {name} lists what is not its own; that was left as it is: "
             + ", ".join(f"`{row.path[:120]}` ({row.why})" for row in rows[:3])
             + (f", and {len(rows) - 3} more" if len(rows) > 3 else ""),
             helps("look-at-rows", name=name),
