@@ -27,10 +27,11 @@ from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
 from imprint.runtime import bundle as collecting
 from imprint.runtime import space
+from imprint.runtime.base import BASE_LOCK
 from imprint.runtime.bundle_folder import Folder
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.recipe import BASE_LOCK, own_python
+from imprint.runtime.recipe import own_python
 from imprint.runtime.uv import Spot, Uv, find_uv
 from imprint.sizes import in_units
 from imprint.state import config

@@ -18,7 +18,7 @@ from imprint.operations.verdict import judge, remarks_of_verdict
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
-from imprint.runtime import generations, proof
+from imprint.runtime import generations, proof, proofs
 from imprint.runtime.check import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.outside import outside_cause
@@ -187,7 +187,7 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
         if target.managed:
             generations.note_check(context.home, target, result, context.environ)
         else:
-            proof.write(context.home, target, proof.proof_of(result, target, context.environ))
+            proofs.write(context.home, target, proof.proof_of(result, target, context.environ))
     if result.device is None:
         return
     if result.ok:

@@ -29,7 +29,7 @@ from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.quoting import typed
-from imprint.runtime import proof
+from imprint.runtime import proof, proofs
 from imprint.runtime.children import INSIDE
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
@@ -209,7 +209,7 @@ def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Plac
 
 def _refuse_wrong_numbers(context: Context, target: Target, plan: Plan) -> None:
     """Raise ImprintError where a check that holds found wrong numbers: the vectors would be wrong too."""
-    kept = proof.read(context.home, target)
+    kept = proofs.read(context.home, target)
     if kept is None or kept.kind != "wrong-numbers" or proof.changed_since(kept, target, context.environ):
         return
     problem = judge(context, target, plan, gpu_proved=False, prove=None, evidence=kept).problem

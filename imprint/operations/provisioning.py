@@ -42,6 +42,7 @@ from imprint.operations.verdict import default_hint, holds, judge, judge_just_pr
 from imprint.planning.model import Device, Installed, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.runtime import deferred, prune, vendors
+from imprint.runtime.base import BASE_LOCK
 from imprint.runtime.check import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
@@ -49,7 +50,6 @@ from imprint.runtime.foreign_place import ForeignPlace
 from imprint.runtime.managed_place import ManagedPlace
 from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
-from imprint.runtime.recipe import BASE_LOCK, pins_of
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.uv import Sources, find_uv
 from imprint.state import config
@@ -83,6 +83,8 @@ def inputs_for(  # noqa: PLR0913 - all but the first four are keywords
 
 def download_for_change(context: Context, inputs: Inputs, change: Change, seams: Seams) -> Download:
     """Return what a change fetches at most: the build's whole lock when any of it is missing."""
+    from imprint.runtime.pins import pins_of
+
     base = pins_of([seams.lock_path(BASE_LOCK)]) if change.install else ()
     return download_into(context, inputs, change.install, base)
 
@@ -327,6 +329,8 @@ class Run:
     def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
         """Return the remark on a check that was not passed, and keep what another try of a GPU would download."""
         if check.device is not None and check.outcome != "inconclusive":
+            from imprint.runtime.pins import pins_of
+
             keep_for_retry(self.context, inputs, pins_of([self.seams.lock_path(inputs.plan.lock or "")]))
         hint = retry_hint(self.context, inputs, inputs.plan.build, self.place.prefix)
         return failure_of(check, self.place.prefix, retry=hint)

@@ -13,7 +13,7 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.rule import asks_for_gpu
 from imprint.runtime import deferred, space
-from imprint.runtime.recipe import BASE_DOWNLOAD
+from imprint.runtime.base import BASE_DOWNLOAD
 from imprint.sizes import in_units
 
 KEEP_FREE = 5 * 10**9

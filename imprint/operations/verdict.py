@@ -17,7 +17,8 @@ from imprint.operations.context import Context
 from imprint.operations.result import Remark
 from imprint.operations.targets import command_for, command_of, damage_in
 from imprint.planning.model import Device, Plan
-from imprint.runtime import proof
+from imprint.runtime import proof, proofs
+from imprint.runtime.base import lacking
 from imprint.runtime.check_result import CPU, CheckResult
 from imprint.runtime.proof import Proof
 from imprint.runtime.reads import Needs, needs_of
@@ -136,7 +137,7 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
     """Return the proof to go by, and what has changed since it was made."""
     if evidence is not None:
         return evidence, ()
-    kept = proof.read(context.home, target, findings)
+    kept = proofs.read(context.home, target, findings)
     changed = proof.changed_since(kept, target, context.environ) if kept is not None else ()
     if kept is not None and not changed and not damage and (kept.ok or prove is None):
         return kept, ()
@@ -171,7 +172,7 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
     from imprint import resources
     from imprint.probing.host import RealHost
     from imprint.runtime import inplace
-    from imprint.runtime.recipe import BASE_LOCK
+    from imprint.runtime.base import BASE_LOCK
 
     locks = (resources.lock_path(plan.lock), resources.lock_path(BASE_LOCK))
     try:
@@ -195,7 +196,7 @@ def _lacks(target: Target, holding: Proof | None, *, look: bool) -> tuple[str, .
         return ()
     from imprint.runtime import inventory
 
-    return proof.lacking(inventory.inspect(target.prefix).versions)
+    return lacking(inventory.inspect(target.prefix).versions)
 
 
 def remarks_of_verdict(verdict: TargetVerdict) -> tuple[Remark, ...]:
@@ -206,13 +207,13 @@ def remarks_of_verdict(verdict: TargetVerdict) -> tuple[Remark, ...]:
 
 def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_proved: bool) -> TargetVerdict:
     """Return the verdict about a target that this run looked at and whose recorded check it made, or found to hold."""
-    kept = proof.read(context.home, target)
+    kept = proofs.read(context.home, target)
     return judge(context, target, plan, gpu_proved=gpu_proved, prove=None, evidence=kept, look=kept is None)
 
 
 def holds(context: Context, target: Target) -> bool:
     """Whether a check that the target passed is recorded, and everything it rests on is as it was."""
-    kept = proof.read(context.home, target)
+    kept = proofs.read(context.home, target)
     return kept is not None and kept.ok and not proof.changed_since(kept, target, context.environ)
 
 

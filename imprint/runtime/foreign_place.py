@@ -11,12 +11,12 @@ from imprint.planning.builds import BuildTable
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
 from imprint.runtime import inplace
+from imprint.runtime.base import BASE_LOCK
 from imprint.runtime.claims import Skipped
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.foreign_target import environment_target, find_environment
 from imprint.runtime.inplace import InplaceOutcome, InplacePlan
 from imprint.runtime.place import Carried, Changed, Check
-from imprint.runtime.recipe import BASE_LOCK
 from imprint.runtime.target import Target
 from imprint.runtime.unused import Need
 from imprint.runtime.uv import Uv

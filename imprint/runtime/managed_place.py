@@ -12,7 +12,7 @@ from imprint.runtime import deferred, generations, prune
 from imprint.runtime.claims import Skipped
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.place import Carried, Changed, Check, between
-from imprint.runtime.recipe import Recipe, pins_of, recipe_for
+from imprint.runtime.recipe import Recipe, recipe_for
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.runtime.unused import Need
 from imprint.runtime.uv import Uv
@@ -102,7 +102,7 @@ class ManagedChange:
     @property
     def names(self) -> frozenset[str]:
         """See Change."""
-        return frozenset(pins_of(self.recipe.locks))
+        return frozenset(self._pins)
 
     @property
     def install(self) -> frozenset[str]:
@@ -113,7 +113,7 @@ class ManagedChange:
     def changes(self) -> Sequence[Changed]:
         """See Change."""
         whole = self.whole
-        after = pins_of(self.recipe.locks) if whole is None else distributions_of(whole)
+        after = self._pins if whole is None else distributions_of(whole)
         return between(distributions_of(self.before), after)
 
     def expect(self, download: int | None, on_disk: int | None) -> None:
@@ -142,6 +142,13 @@ class ManagedChange:
 
     def to_json(self) -> None:
         """See Change."""
+
+    @functools.cached_property
+    def _pins(self) -> Mapping[str, str]:
+        # A run that has nothing to change, which is nearly every one, need not load what reads locks.
+        from imprint.runtime.pins import pins_of
+
+        return pins_of(self.recipe.locks)
 
     @property
     def _device(self) -> Device | None:

@@ -6,7 +6,7 @@ Writing some of the entries of a lock to a file of their own gives a smaller loc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,12 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
 def applying(pins: Sequence[Pin], environment: Mapping[str, str]) -> tuple[Pin, ...]:
     """Return the entries whose marker holds in a target with this marker environment."""
     return tuple(pin for pin in pins if _holds(pin, environment))
+
+
+def pins_of(locks: Iterable[Path]) -> dict[str, str]:
+    """Return what locks pin for the interpreter that runs this: versions by normalized name. Raises IntegrityError."""
+    here = {key: str(value) for key, value in default_environment().items()}
+    return {pin.name: pin.version for lock in locks for pin in applying(read_lock(lock), here)}
 
 
 def runtime_pin(pins: Sequence[Pin]) -> Pin | None:

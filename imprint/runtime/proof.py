@@ -15,19 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from imprint import access
-from imprint.paths import Home
 from imprint.probing.host import RealHost
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_name
-from imprint.runtime import inventory, journal
+from imprint.runtime import inventory
+from imprint.runtime.base import NEEDED
 from imprint.runtime.check_id import CHECK_ID
 from imprint.runtime.check_result import CheckResult
 from imprint.runtime.reads import Needs, needs_from_json
 from imprint.runtime.target import Target
-from imprint.state.findings import Findings
 from imprint.values import Record
-
-NEEDED = ("tokenizers", "orjson")
-"""What embedding needs in a target beside ONNX Runtime and NumPy."""
 
 _FOLDERS = ("onnxruntime", "numpy", "numpy.libs", "tokenizers", "tokenizers.libs", "orjson", "nvidia")
 _STARTUP = ("sitecustomize.py", "usercustomize.py")
@@ -126,28 +122,8 @@ def surroundings(target: Target, environ: Mapping[str, str], paths: Iterable[str
     return {name: value for name, value in found.items() if value is not None}
 
 
-def read(home: Home, target: Target, findings: Findings | None = None) -> Proof | None:
-    """Return the newest proof that is kept of a target, holding or not; None where there is none.
-
-    Raises StateNewerError and StateError as `files.read_json` does.
-    """
-    if target.managed:
-        return _parse(target.manifest.check if target.manifest is not None else None)
-    return _parse(journal.read_proof(journal.store_of(home, target.prefix), findings))
-
-
-def write(home: Home, target: Target, proof: Proof) -> None:
-    """Keep the proof of somebody's own environment; that of a generation is in its manifest. Holds the mutex."""
-    journal.write_proof(journal.store_of(home, target.prefix), proof.to_json())
-
-
-def lacking(names: Iterable[str]) -> tuple[str, ...]:
-    """Return what embedding needs and is not among the installed distributions `names`."""
-    there = set(names)
-    return tuple(name for name in NEEDED if name not in there)
-
-
-def _parse(value: Mapping[str, Any] | None) -> Proof | None:
+def parse_proof(value: Mapping[str, Any] | None) -> Proof | None:
+    """Return the proof that a record holds; None where it holds none that can be used."""
     if value is None or not value.get("on"):
         return None
     texts = {name: value.get(name) for name in ("kind", "detail", "provider", "time")}
@@ -226,6 +202,3 @@ def _signature(path: str, name: str) -> str:
 
 def _digest(lines: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-__all__ = ["NEEDED", "WORDS", "Proof", "changed_since", "lacking", "proof_of", "read", "surroundings", "write"]

@@ -7,21 +7,14 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Plan
-from imprint.runtime.inventory import normalize
-
-BASE_LOCK = "base.txt"
-"""What the embedding worker needs beside ONNX Runtime, whatever the build."""
-
-
-BASE_DOWNLOAD, BASE_INSTALLED = 5 * 10**6, 14 * 10**6
-"""Bytes of what the base lock pins, rounded up from the largest platform's wheels and their RECORDs (2026-11-29)."""
+from imprint.runtime.base import BASE_INSTALLED, BASE_LOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +78,3 @@ def _digest(lock: Path) -> str:
             hint=helps("reinstall-imprint"),
             code="lock-missing",
         ) from error
-
-
-def pins_of(locks: Iterable[Path]) -> dict[str, str]:
-    """Return what locks pin for the interpreter that runs this: versions by normalized name."""
-    from packaging.requirements import InvalidRequirement, Requirement  # only a dry run needs it
-
-    pins: dict[str, str] = {}
-    for lock in locks:
-        for line in lock.read_text("utf-8").splitlines():
-            if not line or line[0] in " #-":
-                continue
-            try:
-                found = Requirement(line.rstrip("\\").strip())
-            except InvalidRequirement:
-                continue
-            if found.marker is None or found.marker.evaluate():
-                pins[normalize(found.name)] = str(found.specifier).removeprefix("==")
-    return pins

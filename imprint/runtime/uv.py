@@ -123,7 +123,12 @@ class Uv:
         if needed is not None:
             space.require(needed, self.home.root)
         place = folder or prefix or python.parent.parent
-        watch = Watch((self.home.cache, place), _names_in(locks), needed, on_bytes)
+        watch = Watch(
+            (self.home.cache, place),
+            _names_in(locks),
+            needed,
+            on_bytes,
+        )
         self._run(install_arguments(locks, python, self.sources) + places, needed, watch, place=prefix)
         return True
 
@@ -232,8 +237,9 @@ def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dic
 
 
 def _names_in(locks: Sequence[Path]) -> tuple[str, ...]:
-    lines = [line for lock in locks for line in lock.read_text("utf-8").splitlines()]
-    return tuple(sorted({line.partition("==")[0] for line in lines if "==" in line and line[:1].isalnum()}))
+    from imprint.runtime.pins import read_lock  # only a download needs it
+
+    return tuple(sorted({pin.name for lock in locks for pin in read_lock(lock)}))
 
 
 def venv_arguments(prefix: Path, python: Path) -> list[str]:

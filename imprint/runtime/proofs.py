@@ -1,0 +1,24 @@
+"""Where the newest proof of a target is kept: in a generation's manifest, or beside the receipt of an environment."""
+
+from __future__ import annotations
+
+from imprint.paths import Home
+from imprint.runtime import journal
+from imprint.runtime.proof import Proof, parse_proof
+from imprint.runtime.target import Target
+from imprint.state.findings import Findings
+
+
+def read(home: Home, target: Target, findings: Findings | None = None) -> Proof | None:
+    """Return the newest proof that is kept of a target, holding or not; None where there is none.
+
+    Raises StateNewerError and StateError as `files.read_json` does.
+    """
+    if target.managed:
+        return parse_proof(target.manifest.check if target.manifest is not None else None)
+    return parse_proof(journal.read_proof(journal.store_of(home, target.prefix), findings))
+
+
+def write(home: Home, target: Target, proof: Proof) -> None:
+    """Keep the proof of somebody's own environment; that of a generation is in its manifest. Holds the mutex."""
+    journal.write_proof(journal.store_of(home, target.prefix), proof.to_json())
