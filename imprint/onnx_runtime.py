@@ -19,12 +19,13 @@ from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
 from imprint.printable import printable_line
 from imprint.probing.system import parse_architecture, parse_system
-from imprint.runtime import inventory, journal
-from imprint.runtime.metadata import read_held
-from imprint.runtime.pins import applying, marker_environment, read_lock
-from imprint.runtime.shipped import read_shipped
+from imprint.runtime.distributions import inventory
+from imprint.runtime.distributions.metadata import read_held
+from imprint.runtime.distributions.pins import applying, marker_environment, read_lock
+from imprint.runtime.distributions.shipped import read_shipped
+from imprint.runtime.distributions.unused import Known, Unused, find_unused
+from imprint.runtime.foreign import journal
 from imprint.runtime.target import current_target
-from imprint.runtime.unused import Known, Unused, find_unused
 
 _USAGE = "usage: python -m imprint.onnx_runtime unused BUILD [--venv PATH]"
 

@@ -19,9 +19,9 @@ from imprint.doctor.situation import install, uninstall
 from imprint.doctor.standing import GPU_PROVIDERS
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
-from imprint.runtime.check_causes import cause_in, plain
-from imprint.runtime.check_result import CPU
-from imprint.runtime.outside import outside_cause
+from imprint.runtime.check.causes import cause_in, plain
+from imprint.runtime.check.outside import outside_cause
+from imprint.runtime.check.result import CPU
 
 _OLD_CARDS = (7, 5)
 _LAST_CUDNN = (9, 11)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from imprint.doctor.facts import Facts, OwnImport
 from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, skipped
-from imprint.runtime.check_causes import plain
-from imprint.runtime.outside import outside_cause
+from imprint.runtime.check.causes import plain
+from imprint.runtime.check.outside import outside_cause
 
 _SHOWN = 60
 """Characters of what a start prints that are shown."""

@@ -9,8 +9,8 @@ from imprint.doctor.findings import ERROR, OK, WARNING, Finding
 from imprint.doctor.judging import finding, gpu_wanted, missing, skipped, what_embeddings_run_on
 from imprint.doctor.situation import install, install_planned, reinstall, uninstall
 from imprint.doctor.standing import starts, verdict_of
-from imprint.runtime.check_causes import plain
-from imprint.runtime.outside import Outside, outside_cause
+from imprint.runtime.check.causes import plain
+from imprint.runtime.check.outside import Outside, outside_cause
 from imprint.runtime.verdict import BROKEN, STARTUP, Problem
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")

@@ -12,9 +12,9 @@ from imprint.doctor.judging import finding, missing, skipped
 from imprint.doctor.situation import reinstall, shell
 from imprint.doctor.standing import build_names, verdict_of
 from imprint.quoting import joined
-from imprint.runtime.damage import words_of
-from imprint.runtime.metadata import is_vendor
-from imprint.runtime.vendors import OURS, replaced_sentence
+from imprint.runtime.distributions.damage import words_of
+from imprint.runtime.distributions.metadata import is_vendor
+from imprint.runtime.distributions.vendors import OURS, replaced_sentence
 from imprint.runtime.verdict import LACKING
 from imprint.sizes import in_units
 

@@ -24,9 +24,10 @@ from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.model import Machine
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter, parse_python
-from imprint.runtime import inventory, space
-from imprint.runtime.inventory import Distribution, Inventory, RuntimePackage, is_runtime
-from imprint.runtime.metadata import is_vendor, read_held
+from imprint.runtime.distributions import inventory
+from imprint.runtime.distributions.inventory import Distribution, Inventory, RuntimePackage, is_runtime
+from imprint.runtime.distributions.metadata import is_vendor, read_held
+from imprint.runtime.installer import space
 from imprint.runtime.target import Target, interpreter_of
 
 _NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-caps/*", "dxg", "kfd", "dri/renderD*")
@@ -265,7 +266,7 @@ def unused(home: Home) -> Unused:
     """Return the bytes in the home that pruning would free. Walks the old generations and the cache."""
     # Only this one of many checks needs what reads locks.
     from imprint.runtime import prune
-    from imprint.runtime.shipped import read_shipped
+    from imprint.runtime.distributions.shipped import read_shipped
 
     found = prune.freeable(home, known=read_shipped().ever)
     return Unused(found.generations, found.cache, str(home.cache), found.kept)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from imprint.doctor.facts import Loaded
 from imprint.planning.builds import Wheel
-from imprint.runtime.libraries import supplier_of
+from imprint.runtime.check.libraries import supplier_of
 
 DRIVER_LIBRARIES = frozenset({"libcuda.so.1", "nvcuda.dll"})
 """What the driver supplies, and no package does."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from imprint.doctor.facts import OwnImport
 from imprint.probing.children import run_child
-from imprint.runtime.children import child_environment
+from imprint.runtime.check.children import child_environment
 
 SECONDS = 30.0
 _LIMIT = 64 * 1024

@@ -15,8 +15,8 @@ from imprint import last_words
 from imprint.doctor.facts import Library, Loaded
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
-from imprint.runtime.check_causes import broken_library
-from imprint.runtime.children import ask_child, child_arguments, child_environment
+from imprint.runtime.check.causes import broken_library
+from imprint.runtime.check.children import ask_child, child_arguments, child_environment
 
 SECONDS = 60.0
 """How long loading, two sessions and finding the libraries may take; the first session on a GPU is slow."""

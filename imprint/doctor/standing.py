@@ -5,12 +5,12 @@ from __future__ import annotations
 from imprint.doctor.facts import Facts, Loaded
 from imprint.doctor.situation import command, situation_of
 from imprint.errors import ImprintError
-from imprint.runtime.base import lacking
-from imprint.runtime.check_causes import plain
-from imprint.runtime.check_result import CPU
-from imprint.runtime.damage import INTERRUPTED, together, words_of
-from imprint.runtime.metadata import is_vendor
-from imprint.runtime.proof import Proof
+from imprint.runtime.check.causes import plain
+from imprint.runtime.check.proof import Proof
+from imprint.runtime.check.result import CPU
+from imprint.runtime.distributions.base import lacking
+from imprint.runtime.distributions.damage import INTERRUPTED, together, words_of
+from imprint.runtime.distributions.metadata import is_vendor
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.values import replace
 

@@ -30,10 +30,10 @@ from imprint.hints import helps
 from imprint.inside import frames
 from imprint.last_words import signal_name
 from imprint.planning.model import Device
-from imprint.runtime import reads
-from imprint.runtime.check_causes import plain
-from imprint.runtime.children import HIDDEN, INSIDE, Mode, child_arguments, child_environment
-from imprint.runtime.outside import outside_cause
+from imprint.runtime.check import reads
+from imprint.runtime.check.causes import plain
+from imprint.runtime.check.children import HIDDEN, INSIDE, Mode, child_arguments, child_environment
+from imprint.runtime.check.outside import outside_cause
 
 _FRAME_TEXTS = 256
 _FRAME_BYTES = 256 * 1024

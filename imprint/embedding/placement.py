@@ -13,9 +13,9 @@ from typing import Any
 from imprint.embedding.client import START_SECONDS, Settings, worker_arguments, worker_environment
 from imprint.last_words import signal_name
 from imprint.probing.host import ChildResult
-from imprint.runtime.check_causes import cause_in, plain
-from imprint.runtime.check_result import CPU, CUDA
-from imprint.runtime.children import ask_child
+from imprint.runtime.check.causes import cause_in, plain
+from imprint.runtime.check.children import ask_child
+from imprint.runtime.check.result import CPU, CUDA
 
 SMALL = 1 << 16
 """Bytes; between two orders of the worker's rows.

@@ -1,6 +1,6 @@
 """Runs three small computations with one provider of ONNX Runtime and says what happened.
 
-Arguments: PROVIDER, and the file to answer in. It judges nothing; `runtime/check_judgement.py` does. The planned GPU is
+Arguments: PROVIDER, and the file to answer in. It judges nothing; `runtime/check/judgement.py` does. The planned GPU is
 device 0 (CUDA_VISIBLE_DEVICES is set).
 """
 

@@ -25,14 +25,14 @@ from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
 from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
-from imprint.runtime import bundle as collecting
-from imprint.runtime import space
-from imprint.runtime.base import BASE_LOCK
-from imprint.runtime.bundle_folder import Folder
+from imprint.runtime.distributions.base import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.installer import bundle as collecting
+from imprint.runtime.installer import space
+from imprint.runtime.installer.bundle_folder import Folder
+from imprint.runtime.installer.uv import Spot, Uv, find_uv
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.recipe import own_python
-from imprint.runtime.uv import Spot, Uv, find_uv
+from imprint.runtime.managed.recipe import own_python
 from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write

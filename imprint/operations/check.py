@@ -18,10 +18,12 @@ from imprint.operations.verdict import judge, remarks_of_verdict
 from imprint.operations.writing import read_as_writer
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
-from imprint.runtime import generations, proof, proofs
-from imprint.runtime.check import CheckResult, run_check
+from imprint.runtime import proofs
+from imprint.runtime.check import proof
+from imprint.runtime.check.outside import outside_cause
+from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.outside import outside_cause
+from imprint.runtime.managed import generations
 from imprint.runtime.target import Target
 from imprint.state import last_run, mutex, verdicts
 from imprint.state.findings import Findings

@@ -36,10 +36,11 @@ from imprint.planning.rule import decide
 from imprint.probing.host import Host, RealHost
 from imprint.probing.once import OnceHost
 from imprint.probing.survey import survey
-from imprint.runtime import inventory, journal
-from imprint.runtime.check import CheckResult, run_check
-from imprint.runtime.foreign_target import build_of, environment_target
-from imprint.runtime.inventory import RuntimePackage
+from imprint.runtime.check.run import CheckResult, run_check
+from imprint.runtime.distributions import inventory
+from imprint.runtime.distributions.inventory import RuntimePackage
+from imprint.runtime.foreign import journal
+from imprint.runtime.foreign.target import build_of, environment_target
 from imprint.runtime.target import Target, current_target
 from imprint.runtime.verdict import Seen
 from imprint.state import config, last_run, mutex, settings, verdicts
@@ -173,7 +174,7 @@ _REFUSED_FOR_GOOD = frozenset({"not-an-environment", "externally-managed", "pyth
 def _refusal(context: Context, venv: Path | None, host: Host) -> ImprintError | None:
     if venv is None:
         return None
-    from imprint.runtime.environment import look_at as look_at_environment
+    from imprint.runtime.foreign.environment import look_at as look_at_environment
 
     try:
         look_at_environment(venv, context.home, host)
@@ -188,7 +189,7 @@ def _kinds(target: Target | None) -> tuple[str, ...]:
 
 def _uv(context: Context) -> str:
     """Return the word that starts uv there: a person may not have it on the path, and then ours is meant."""
-    from imprint.runtime.uv import find_uv
+    from imprint.runtime.installer.uv import find_uv
 
     return (
         "uv"
@@ -323,7 +324,7 @@ class _Known:
         """Return what the lock of the installed build pins."""
         if self.wheel is None or not self.wheel.links:
             return {}
-        from imprint.runtime.pins import read_lock
+        from imprint.runtime.distributions.pins import read_lock
 
         return {pin.name: pin.version for pin in read_lock(resources.lock_path(self.wheel.lock))}
 

@@ -10,7 +10,7 @@ from imprint.operations.planning_inputs import Inputs
 from imprint.operations.verdict import model_problem
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
-from imprint.runtime.base import BASE_DOWNLOAD, BASE_INSTALLED
+from imprint.runtime.distributions.base import BASE_DOWNLOAD, BASE_INSTALLED
 from imprint.state import config
 from imprint.values import Record
 

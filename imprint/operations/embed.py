@@ -29,11 +29,12 @@ from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.quoting import typed
-from imprint.runtime import proof, proofs
-from imprint.runtime.children import INSIDE
+from imprint.runtime import proofs
+from imprint.runtime.check import proof
+from imprint.runtime.check.children import INSIDE
+from imprint.runtime.check.proof import Proof
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.proof import Proof
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import FAILED, TargetVerdict
 from imprint.state import config, last_run

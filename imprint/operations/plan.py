@@ -125,7 +125,7 @@ def _judged(
 ) -> tuple[bool, tuple[Remark, ...]]:
     """Return whether setup has something to change at what is there, and what is wrong with it."""
     from imprint.operations.verdict import judge, remarks_of_verdict
-    from imprint.runtime.check import run_check
+    from imprint.runtime.check.run import run_check
     from imprint.runtime.verdict import ABSENT
 
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)

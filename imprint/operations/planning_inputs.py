@@ -175,7 +175,7 @@ def load_builds(*, digests: bool = True) -> BuildTable:
         return parse_builds(table, {}, "")
     import hashlib
 
-    from imprint.runtime.check_id import CHECK_ID
+    from imprint.runtime.check.identity import CHECK_ID
 
     folder = resources.lock_path("base.txt").parent
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.txt"))}

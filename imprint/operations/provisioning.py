@@ -41,17 +41,19 @@ from imprint.operations.targets import damage_in
 from imprint.operations.verdict import default_hint, holds, judge, judge_just_proved
 from imprint.planning.model import Device, Installed, Plan
 from imprint.planning.wire import plan_to_json
-from imprint.runtime import deferred, prune, vendors
-from imprint.runtime.base import BASE_LOCK
-from imprint.runtime.check import CheckResult
+from imprint.runtime import prune
+from imprint.runtime.check.run import CheckResult
 from imprint.runtime.checkpoint import reached
+from imprint.runtime.distributions import vendors
+from imprint.runtime.distributions.base import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.foreign_place import ForeignPlace
-from imprint.runtime.managed_place import ManagedPlace
+from imprint.runtime.foreign.place import ForeignPlace
+from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.managed import deferred
+from imprint.runtime.managed.place import ManagedPlace
 from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
-from imprint.runtime.uv import Sources, find_uv
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.values import replace as replace_value
@@ -83,7 +85,7 @@ def inputs_for(  # noqa: PLR0913 - all but the first four are keywords
 
 def download_for_change(context: Context, inputs: Inputs, change: Change, seams: Seams) -> Download:
     """Return what a change fetches at most: the build's whole lock when any of it is missing."""
-    from imprint.runtime.pins import pins_of
+    from imprint.runtime.distributions.pins import pins_of
 
     base = pins_of([seams.lock_path(BASE_LOCK)]) if change.install else ()
     return download_into(context, inputs, change.install, base)
@@ -329,7 +331,7 @@ class Run:
     def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
         """Return the remark on a check that was not passed, and keep what another try of a GPU would download."""
         if check.device is not None and check.outcome != "inconclusive":
-            from imprint.runtime.pins import pins_of
+            from imprint.runtime.distributions.pins import pins_of
 
             keep_for_retry(self.context, inputs, pins_of([self.seams.lock_path(inputs.plan.lock or "")]))
         hint = retry_hint(self.context, inputs, inputs.plan.build, self.place.prefix)

@@ -19,15 +19,17 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
-from imprint.runtime import deferred, inplace, space
 from imprint.runtime import prune as pruning
+from imprint.runtime.distributions.shipped import read_shipped
 from imprint.runtime.events import OnEvent
-from imprint.runtime.inplace import InplaceOutcome
+from imprint.runtime.foreign import inplace
+from imprint.runtime.foreign.inplace import InplaceOutcome
+from imprint.runtime.installer import space
+from imprint.runtime.installer.uv import Sources, Uv, find_uv
 from imprint.runtime.interrupts import interruptible
+from imprint.runtime.managed import deferred, removal
 from imprint.runtime.place import Changed
-from imprint.runtime.shipped import read_shipped
 from imprint.runtime.target import Target, read_pointer
-from imprint.runtime.uv import Sources, Uv, find_uv
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -48,7 +50,7 @@ def prune(
     home = context.home
     findings = Findings(writing_in=home)
     with interruptible("prune"), mutex.hold(home, wait_seconds, command="imprint prune"):
-        pruning.sweep_unfinished(home, read_pointer(home, findings))
+        removal.sweep_unfinished(home, read_pointer(home, findings))
         models.remove_leftovers(home)
         uv = find_uv(home, context.environ, Sources(offline=True))
         before = space.free_at(home.root)

@@ -8,12 +8,12 @@ from typing import Any
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.hints import helps
 from imprint.operations.result import Remark
-from imprint.runtime import vendors
-from imprint.runtime.claims import Skipped
+from imprint.runtime.distributions import vendors
+from imprint.runtime.distributions.claims import Skipped
+from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.place import Changed
 from imprint.runtime.prune import Pruned
-from imprint.runtime.unused import Need
 from imprint.sizes import in_units
 
 

@@ -12,8 +12,9 @@ from imprint.operations.targets import command_of
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.rule import asks_for_gpu
-from imprint.runtime import deferred, space
-from imprint.runtime.base import BASE_DOWNLOAD
+from imprint.runtime.distributions.base import BASE_DOWNLOAD
+from imprint.runtime.installer import space
+from imprint.runtime.managed import deferred
 from imprint.sizes import in_units
 
 KEEP_FREE = 5 * 10**9

@@ -11,10 +11,10 @@ from imprint.operations.remarks import changes_to_json
 from imprint.operations.result import Result
 from imprint.operations.status import remarks_of
 from imprint.operations.verdict import judge
-from imprint.runtime import generations
-from imprint.runtime.check import run_check
+from imprint.runtime.check.run import run_check
 from imprint.runtime.interrupts import interruptible
-from imprint.runtime.managed_place import distributions_of
+from imprint.runtime.managed import generations
+from imprint.runtime.managed.place import distributions_of
 from imprint.runtime.place import between
 from imprint.runtime.target import (
     Target,

@@ -30,9 +30,9 @@ from imprint.operations.verdict import judge
 from imprint.planning.wire import plan_to_json
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change
-from imprint.runtime.uv import Sources
 from imprint.state import mutex
 from imprint.state.findings import Findings
 

@@ -19,12 +19,12 @@ from imprint.operations.result import Remark
 from imprint.planning import facts
 from imprint.planning.model import Machine, Plan
 from imprint.quoting import typed
-from imprint.runtime import generations
-from imprint.runtime.check import run_check
+from imprint.runtime.check.run import run_check
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.recipe import own_interpreter
-from imprint.runtime.uv import Sources, find_uv
+from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.managed import generations
+from imprint.runtime.managed.recipe import own_interpreter
 from imprint.state import config, mutex
 
 CONFIRM_ABOVE = 100 * 10**6

@@ -12,7 +12,7 @@ from imprint.operations.retrying import failed_build, retry_hint
 from imprint.operations.targets import target_of
 from imprint.operations.verdict import Prove, default_hint, judge
 from imprint.planning.model import Plan
-from imprint.runtime.check import run_check
+from imprint.runtime.check.run import run_check
 from imprint.runtime.verdict import TargetVerdict
 from imprint.state import last_run
 from imprint.state.findings import Findings

@@ -10,11 +10,13 @@ from imprint.hints import helps
 from imprint.operations.context import Context
 from imprint.operations.planning_inputs import load_builds
 from imprint.quoting import quoted, shell_of
-from imprint.runtime import generations, inventory, journal
-from imprint.runtime.damage import INTERRUPTED, together, words_of
-from imprint.runtime.foreign_target import find_environment
-from imprint.runtime.inventory import Inventory
-from imprint.runtime.metadata import is_vendor
+from imprint.runtime.distributions import inventory
+from imprint.runtime.distributions.damage import INTERRUPTED, together, words_of
+from imprint.runtime.distributions.inventory import Inventory
+from imprint.runtime.distributions.metadata import is_vendor
+from imprint.runtime.foreign import journal
+from imprint.runtime.foreign.target import find_environment
+from imprint.runtime.managed import generations
 from imprint.runtime.target import Target, current_target
 from imprint.state.findings import Findings
 

@@ -17,12 +17,13 @@ from imprint.operations.context import Context
 from imprint.operations.result import Remark
 from imprint.operations.targets import command_for, command_of, damage_in
 from imprint.planning.model import Device, Plan
-from imprint.runtime import proof, proofs
-from imprint.runtime.base import lacking
-from imprint.runtime.check_result import CPU, CheckResult
-from imprint.runtime.proof import Proof
-from imprint.runtime.reads import Needs, needs_of
-from imprint.runtime.startup_output import files_run_at_start
+from imprint.runtime import proofs
+from imprint.runtime.check import proof
+from imprint.runtime.check.proof import Proof
+from imprint.runtime.check.reads import Needs, needs_of
+from imprint.runtime.check.result import CPU, CheckResult
+from imprint.runtime.distributions.base import lacking
+from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.state import config
@@ -171,8 +172,8 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
         return False
     from imprint import resources
     from imprint.probing.host import RealHost
-    from imprint.runtime import inplace
-    from imprint.runtime.base import BASE_LOCK
+    from imprint.runtime.distributions.base import BASE_LOCK
+    from imprint.runtime.foreign import inplace
 
     locks = (resources.lock_path(plan.lock), resources.lock_path(BASE_LOCK))
     try:
@@ -182,7 +183,7 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
 
 
 def _is_free_threaded(target: Target) -> bool:
-    from imprint.runtime import inventory
+    from imprint.runtime.distributions import inventory
 
     packages = inventory.packages_folder(target.prefix)
     return packages is not None and packages.parent.name.endswith("t")
@@ -194,7 +195,7 @@ def _lacks(target: Target, holding: Proof | None, *, look: bool) -> tuple[str, .
     if target.managed or not look:
         # What its manifest lists and is not there counts as damage.
         return ()
-    from imprint.runtime import inventory
+    from imprint.runtime.distributions import inventory
 
     return lacking(inventory.inspect(target.prefix).versions)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from imprint.planning.model import Device, Plan
-from imprint.runtime.check_result import CheckResult
-from imprint.runtime.claims import Skipped
+from imprint.runtime.check.result import CheckResult
+from imprint.runtime.distributions.claims import Skipped
+from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import OnEvent
+from imprint.runtime.installer.uv import Uv
 from imprint.runtime.target import Target
-from imprint.runtime.unused import Need
-from imprint.runtime.uv import Uv
 from imprint.state.findings import Findings
 
 Check = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]

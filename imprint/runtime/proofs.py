@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from imprint.paths import Home
-from imprint.runtime import journal
-from imprint.runtime.proof import Proof, parse_proof
+from imprint.runtime.check.proof import Proof, parse_proof
+from imprint.runtime.foreign import journal
 from imprint.runtime.target import Target
 from imprint.state.findings import Findings
 

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint import access, touch
-from imprint.errors import BusyError, ImprintError, StateError
+from imprint import access
+from imprint.errors import BusyError, ImprintError
 from imprint.ownership import TOOL_ENVIRONMENT
 from imprint.paths import Home
-from imprint.runtime import deferred, generations, inventory, journal, space, target
+from imprint.runtime import target
 from imprint.runtime.checkpoint import reached
-from imprint.runtime.deferred import Deferred, Waiting
+from imprint.runtime.distributions import inventory
+from imprint.runtime.foreign import journal
+from imprint.runtime.installer import space
+from imprint.runtime.installer.uv import Uv
+from imprint.runtime.managed import deferred, generations
+from imprint.runtime.managed.deferred import Deferred, Waiting
+from imprint.runtime.managed.removal import remove, unneeded
 from imprint.runtime.target import Manifest, Pointer
-from imprint.runtime.uv import Uv
-from imprint.state import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +40,9 @@ class Pruned:
     waiting: tuple[str, ...] = ()
 
 
-def sweep_unfinished(home: Home, pointer: Pointer | None) -> None:
-    """Remove what a killed run left: generations that were never finished, and files it tried links with.
-
-    A finished generation may be what that run had only to point to, so it stays. Raises StateNewerError and StateError
-    for a manifest that a newer Imprint wrote or that cannot be read: later would be too late to stop.
-    """
-    for folder in generations.folders(home):
-        target.read_manifest(home, folder.name)
-    space.remove_trials(home.cache, home.runtimes)
-    folders = _unneeded(home, pointer)
-    _remove(tuple(folder for folder in folders if not (folder / "manifest.json").exists()), home.runtimes)
-
-
 def is_due(home: Home, pointer: Pointer | None) -> bool:
     """Whether there is anything to prune although nothing changed: a deferred deletion, or rests of a killed run."""
-    return bool(_unneeded(home, pointer)) or (os.path.lexists(deferred.path_of(home)) and deferred.read(home).is_due)
+    return bool(unneeded(home, pointer)) or (os.path.lexists(deferred.path_of(home)) and deferred.read(home).is_due)
 
 
 def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str] = ()) -> Pruned:
@@ -71,7 +62,7 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
         # Before the first folder goes: its manifest, which names what the cache holds for it, goes with it.
         deferred.write(home, Waiting((), unused, noted.kept))
     reached("prune-noted")
-    removed, left = _remove(going, home.runtimes)
+    removed, left = remove(going, home.runtimes)
     reached("prune-removed")
     used = _used(home)
     # What a record names that this Imprint cannot read has to stay in the cache, until one can.
@@ -143,19 +134,8 @@ def remove_tools(home: Home, own: Path) -> tuple[str, ...]:
         return ()
     named = (folder for folder in home.tool.glob("env-*") if TOOL_ENVIRONMENT.fullmatch(folder.name))
     others = (folder for folder in named if folder != own and not folder.is_symlink())
-    removed, _ = _remove(sorted(filter(access.is_folder, others)), home.tool)
+    removed, _ = remove(sorted(filter(access.is_folder, others)), home.tool)
     return removed
-
-
-def users_of(folder: Path) -> tuple[int, ...]:
-    """Return the processes that have files below `folder` mapped; empty where the system does not tell (not Linux)."""
-    prefix = os.fsencode(folder) + b"/"
-    return tuple(pid for pid in _processes() if prefix in _maps(pid))
-
-
-def _unneeded(home: Home, pointer: Pointer | None) -> tuple[Path, ...]:
-    kept = {pointer.generation, pointer.previous} if pointer is not None else set()
-    return tuple(folder for folder in generations.folders(home) if folder.name not in kept)
 
 
 def _wanted(home: Home, pointer: Pointer | None, *, keep_previous: bool) -> Pointer | None:
@@ -167,7 +147,7 @@ def _wanted(home: Home, pointer: Pointer | None, *, keep_previous: bool) -> Poin
 
 def _going(home: Home, pointer: Pointer | None) -> tuple[Path, ...]:
     # Without a pointer nothing is known to be unneeded: one of them is what `setup` will point to.
-    return _unneeded(home, pointer) if pointer is not None else ()
+    return unneeded(home, pointer) if pointer is not None else ()
 
 
 def _unused(home: Home, noted: Waiting, going: Iterable[Path], known: Iterable[str]) -> frozenset[str]:
@@ -181,21 +161,6 @@ def _is_small(home: Home, pointer: Pointer) -> bool:
     return space.added_by(target.generation_folder(home, pointer.previous), (current,)) < generations.KEEP_BELOW
 
 
-def _remove(candidates: Iterable[Path], within: Path) -> tuple[tuple[str, ...], tuple[Deferred, ...]]:
-    removed: list[str] = []
-    left: list[Deferred] = []
-    for folder in candidates:
-        users = users_of(folder)
-        if users:
-            left.append(Deferred(folder, space.used_by(folder), users[0]))
-            continue
-        # Without its manifest a half-removed folder is seen as unfinished, not as a generation to return to.
-        touch.forget_file(folder / "manifest.json", within=within)
-        touch.remove_tree(folder, within=within)
-        removed.append(folder.name)
-    return tuple(removed), tuple(left)
-
-
 def _used(home: Home, without: Collection[Path] = ()) -> frozenset[str] | None:
     """Return the distributions that something still uses: a generation, an environment that we changed, ourselves.
 
@@ -203,19 +168,13 @@ def _used(home: Home, without: Collection[Path] = ()) -> frozenset[str] | None:
     None where a receipt cannot tell, because a newer Imprint wrote it or this user may not read it.
     """
     # A run that has nothing to prune, which is nearly every one, need not load what reads locks.
-    from imprint.runtime.shipped import read_shipped
+    from imprint.runtime.distributions.shipped import read_shipped
 
     found = set(read_shipped().elsewhere)
     for folder in generations.folders(home):
         found.update(_names(home, folder) if folder not in without else ())
-    try:
-        for path in sorted((home.data / "inplace").glob("*/receipt.json")):
-            prefix = (files.read_json(path, within=home.root) or {}).get("prefix")
-            receipt = journal.read_receipt(journal.store_of(home, Path(prefix))) if isinstance(prefix, str) else None
-            found.update(receipt.installed if receipt is not None else ())
-    except StateError:
-        return None
-    return frozenset(found)
+    theirs = journal.installed_by_us(home)
+    return None if theirs is None else frozenset(found | theirs)
 
 
 def _names(home: Home, folder: Path) -> tuple[str, ...]:
@@ -245,17 +204,3 @@ def _clean(uv: Uv, names: Collection[str]) -> tuple[str, ...]:
     with contextlib.suppress(ImprintError):
         uv.prune()
     return tuple(waiting)
-
-
-def _processes() -> Iterator[int]:
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - names only
-            if name.isdecimal() and int(name) != os.getpid():
-                yield int(name)
-
-
-def _maps(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/maps").read_bytes()
-    except OSError:
-        return b""

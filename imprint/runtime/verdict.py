@@ -14,9 +14,9 @@ from imprint.causes.situation import Situation
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device, Plan
-from imprint.runtime.outside import outside_cause
-from imprint.runtime.proof import WORDS, Proof
-from imprint.runtime.reads import Needs
+from imprint.runtime.check.outside import outside_cause
+from imprint.runtime.check.proof import WORDS, Proof
+from imprint.runtime.check.reads import Needs
 from imprint.values import Record, replace
 
 DAMAGED, BROKEN, LACKING = "target-damaged", "target-incomplete", "packages-missing"

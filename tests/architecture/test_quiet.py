@@ -23,8 +23,8 @@ STARTS_NOTHING_OF_A_TARGET = {
     "imprint/probing/nvidia.py": "`-S`: the same, and our own interpreter",
     "imprint/probing/system.py": "the loader of musl",
     "imprint/probing/foreign_systems.py": "programs of Windows and macOS",
-    "imprint/runtime/uv.py": "uv",
-    "imprint/runtime/watch.py": "uv",
+    "imprint/runtime/installer/uv.py": "uv",
+    "imprint/runtime/installer/watch.py": "uv",
     "cmd/imprint_launch/building.py": "uv and pip in the tool environment, which never holds ONNX Runtime",
     "cmd/imprint_launch/surroundings.py": "the same",
 }

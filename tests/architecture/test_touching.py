@@ -25,7 +25,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
     "imprint/touch.py": {"*": "the one place"},
     "imprint/inside/answering.py": {"*": "runs alone in a target, and answers in a file it was given"},
     "imprint/inside/placement.py": {"*": "the same, and removes the profile it wrote there"},
-    "imprint/runtime/bundle_folder.py": {"*": "empties the descriptor of a new file before a download is tried again"},
+    "imprint/runtime/installer/bundle_folder.py": {"*": "empties a new file before a download is tried again"},
     "imprint/embedding/outputs.py": {"*": "writes the file that a person named as output, and asks for that first"},
 }
 

@@ -26,9 +26,9 @@ from bench.stdlib_docstrings import docstrings  # noqa: E402 - a script finds it
 from imprint.embedding.models import load_catalogue, model_files  # noqa: E402
 from imprint.operations.context import Context  # noqa: E402
 from imprint.resources import lock_path  # noqa: E402
-from imprint.runtime.children import child_environment  # noqa: E402
+from imprint.runtime.check.children import child_environment  # noqa: E402
+from imprint.runtime.installer.uv import find_uv  # noqa: E402
 from imprint.runtime.target import Target, current_target  # noqa: E402
-from imprint.runtime.uv import find_uv  # noqa: E402
 
 QUERIES = ROOT / "tests" / "embedding" / "queries.json"
 

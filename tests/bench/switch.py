@@ -29,12 +29,12 @@ from imprint import resources  # noqa: E402 - the checkout's own
 from imprint.operations.context import Context  # noqa: E402
 from imprint.operations.setup import SetupOptions, setup  # noqa: E402
 from imprint.paths import Home  # noqa: E402
-from imprint.runtime import inventory  # noqa: E402
-from imprint.runtime.children import child_environment  # noqa: E402
+from imprint.runtime.check.children import child_environment  # noqa: E402
+from imprint.runtime.distributions import inventory  # noqa: E402
 from imprint.runtime.events import Event  # noqa: E402
-from imprint.runtime.recipe import own_interpreter  # noqa: E402
+from imprint.runtime.installer.uv import find_uv, install_arguments, replace_offline  # noqa: E402
+from imprint.runtime.managed.recipe import own_interpreter  # noqa: E402
 from imprint.runtime.target import current_target  # noqa: E402
-from imprint.runtime.uv import find_uv, install_arguments, replace_offline  # noqa: E402
 from support.place import machine_like_this  # noqa: E402
 
 _COMMAND = (

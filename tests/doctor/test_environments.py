@@ -14,8 +14,8 @@ import pytest
 
 from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
-from imprint.runtime import journal
-from imprint.runtime.journal import Journal
+from imprint.runtime.foreign import journal
+from imprint.runtime.foreign.journal import Journal
 from support.fake_cuda import FakeDriver, WithoutHardware, compile_driver, device_line
 from support.foreign import CUDA13, NVIDIA, Foreign, Wheels
 from support.played_check import home_with_model, played_check

@@ -11,7 +11,8 @@ from imprint.errors import ImprintError
 from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
-from imprint.runtime import deferred, journal
+from imprint.runtime.foreign import journal
+from imprint.runtime.managed import deferred
 from support.foreign import Foreign, make_wheels
 from support.recorded import MANAGED
 

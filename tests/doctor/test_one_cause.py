@@ -28,8 +28,8 @@ from imprint.planning.rule import decide as plan_for
 from imprint.probing.host import RealHost
 from imprint.probing.interpreter import CHILD
 from imprint.probing.once import OnceHost
-from imprint.runtime.proof import Proof
-from imprint.runtime.reads import Needs
+from imprint.runtime.check.proof import Proof
+from imprint.runtime.check.reads import Needs
 from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide
 from imprint.values import replace as replace_value
 from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, facts_from_json

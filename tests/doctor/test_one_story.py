@@ -13,8 +13,8 @@ from doctor.test_real_environments import Real
 from imprint.operations.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Device
-from imprint.runtime import inventory
-from imprint.runtime.check import CheckResult
+from imprint.runtime.check.run import CheckResult
+from imprint.runtime.distributions import inventory
 from support.foreign import Wheels
 from support.played_check import played_check
 from support.played_runtime import played_wheels

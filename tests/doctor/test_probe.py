@@ -13,7 +13,7 @@ from imprint.doctor.gathering import Gathering
 from imprint.doctor.probe import how_it_ended, judge, try_runtime
 from imprint.errors import ImprintError
 from imprint.probing.host import ChildResult
-from imprint.runtime.children import facts_in
+from imprint.runtime.check.children import facts_in
 from support.foreign import Foreign, Wheels
 from support.played_runtime import played_wheels
 

@@ -18,8 +18,8 @@ import pytest
 from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
-from imprint.runtime import inventory
-from imprint.runtime.uv import find_uv
+from imprint.runtime.distributions import inventory
+from imprint.runtime.installer.uv import find_uv
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,8 +23,8 @@ from doctor.test_environments import (
     then_uninstall,
 )
 from imprint.causes.catalogue import COMMAND, FILE, catalogue
-from imprint.runtime import journal
-from imprint.runtime.journal import Journal
+from imprint.runtime.foreign import journal
+from imprint.runtime.foreign.journal import Journal
 from support.foreign import Foreign, Wheels
 from support.played_runtime import played_wheels
 from support.remedies import findings, make_installation, perform

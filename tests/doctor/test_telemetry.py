@@ -16,7 +16,7 @@ from imprint.doctor.facts import Facts
 from imprint.doctor.findings import counts
 from imprint.doctor.probe import try_runtime
 from imprint.paths import Home
-from imprint.runtime.uv import find_uv
+from imprint.runtime.installer.uv import find_uv
 from imprint_cli.render_doctor import render_findings
 from support.recorded import BASES
 

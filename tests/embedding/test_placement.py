@@ -9,7 +9,7 @@ from imprint.embedding.client import Settings, worker_arguments, worker_environm
 from imprint.embedding.placement import NORMAL, NOT_NORMAL, Placement, judge, measure, on_cpu, shares
 from imprint.inside.placement import summarise
 from imprint.probing.host import ChildResult
-from imprint.runtime.check_result import CPU, CUDA
+from imprint.runtime.check.result import CPU, CUDA
 
 
 def row(provider: str, op: str, nodes: int = 1, microseconds: float = 10.0, largest: int = 64) -> dict[str, Any]:

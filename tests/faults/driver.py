@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from imprint.errors import ImprintError
-from imprint.runtime import checkpoint, generations
+from imprint.runtime import checkpoint
+from imprint.runtime.managed import generations
 from support.place import Place
 from support.twins import Twins
 

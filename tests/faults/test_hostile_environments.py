@@ -23,7 +23,8 @@ import pytest
 from imprint.errors import ImprintError
 from imprint.operations.result import Result
 from imprint.probing.host import ChildResult, RealHost
-from imprint.runtime import checkpoint, inplace
+from imprint.runtime import checkpoint
+from imprint.runtime.foreign import inplace
 from support.foreign import Wheels
 from support.handmade import Handmade, small_wheels
 from support.hostile import Mess, compose, own_more

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError, IntegrityError, NetworkError
-from imprint.runtime import inventory, watch
+from imprint.runtime.distributions import inventory
+from imprint.runtime.installer import watch
 from support.hostile_index import Index, serving
 from support.place import Place
 from support.twins import VERSION, Twins, lock, make_twins, runtime_files, wheel

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import inplace
+from imprint.runtime.foreign import inplace
 from support.foreign import BASE, BUILDS, CUDA12, CUDA13, NVIDIA, OWNERS, Foreign, Wheels, make_wheels, reference
 from support.kills import end_group
 

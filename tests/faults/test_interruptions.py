@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import deferred, inventory, space
 from imprint.runtime.checkpoint import NAMES
-from imprint.runtime.generations import damage_of
+from imprint.runtime.distributions import inventory
+from imprint.runtime.installer import space
+from imprint.runtime.installer.uv import find_uv
+from imprint.runtime.managed import deferred
+from imprint.runtime.managed.generations import damage_of
 from imprint.runtime.target import current_target, interpreter_of
-from imprint.runtime.uv import find_uv
 from support.kills import end_group
 from support.place import Place
 from support.twins import Twins, loaded, make_twins
@@ -132,7 +134,7 @@ def test_whenever_it_is_killed_the_old_or_the_new_is_there(
     cpu = place.prefix
     place.setup("gpu")
     keep = (space.added_by(cpu, (place.prefix,)) + space.added_by(place.prefix, (cpu,))) // 2
-    monkeypatch.setattr("imprint.runtime.generations.KEEP_BELOW", keep)
+    monkeypatch.setattr("imprint.runtime.managed.generations.KEEP_BELOW", keep)
     log = place.home.root / "points"
     steps = {device: durations(place, device, log, keep) for device in ("cpu", "gpu")}
     chance = random.Random(SEED)  # noqa: S311 - reproducible, not secret

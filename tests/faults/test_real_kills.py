@@ -17,10 +17,11 @@ import pytest
 from imprint.operations.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
-from imprint.runtime import deferred, inventory
+from imprint.runtime.check.children import child_environment
 from imprint.runtime.checkpoint import NAMES
-from imprint.runtime.children import child_environment
-from imprint.runtime.generations import damage_of
+from imprint.runtime.distributions import inventory
+from imprint.runtime.managed import deferred
+from imprint.runtime.managed.generations import damage_of
 from imprint.runtime.target import Target, current_target
 from support.place import machine_like_this
 

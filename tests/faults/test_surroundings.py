@@ -18,9 +18,9 @@ from imprint.operations.check import check
 from imprint.operations.context import Context
 from imprint.operations.status import status
 from imprint.paths import Home
+from imprint.runtime.installer.uv import Sources, find_uv
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import current_target, interpreter_of
-from imprint.runtime.uv import Sources, find_uv
 from support.hostile_index import Index, serving
 from support.place import Place
 from support.twins import Twins, loaded, lock, make_twins, wheel

@@ -12,8 +12,8 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from imprint.runtime.inventory import packages_folder
-from imprint.runtime.libraries import supplier_of
+from imprint.runtime.check.libraries import supplier_of
+from imprint.runtime.distributions.inventory import packages_folder
 from imprint.runtime.target import interpreter_of
 
 

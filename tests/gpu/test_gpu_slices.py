@@ -14,7 +14,7 @@ from gpu.run import EXPECTED, TEXTS
 from gpu.slices import MissingError, cut, join
 from gpu.target import Without, libraries_by_wheel, link_libraries
 from imprint.resources import lock_path
-from imprint.runtime.pins import read_lock
+from imprint.runtime.distributions.pins import read_lock
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 import typer
 
 from imprint.inside.probe import layer_norm
-from imprint.runtime.uv import MIRROR, PASSED_THROUGH
+from imprint.runtime.installer.uv import MIRROR, PASSED_THROUGH
 from imprint_cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[2]

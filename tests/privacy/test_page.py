@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from imprint.paths import Home
-from imprint.runtime.children import QUIET
+from imprint.runtime.check.children import QUIET
 from imprint_cli.app import COMMANDS
 from privacy.test_nothing_is_sent import ASKED_TO_DOWNLOAD
 

@@ -21,8 +21,8 @@ from imprint.operations.context import Context
 from imprint.operations.result import Result
 from imprint.paths import Home
 from imprint.planning.model import Libc, Platform
-from imprint.runtime.bundle import parse_files, spot_of
-from imprint.runtime.bundle_folder import parse_manifest
+from imprint.runtime.installer.bundle import parse_files, spot_of
+from imprint.runtime.installer.bundle_folder import parse_manifest
 from support.hostile_index import Index, serving
 from support.place import Place
 from support.sandbox import sandboxed

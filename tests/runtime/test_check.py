@@ -8,8 +8,8 @@ import pytest
 
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
-from imprint.runtime.check import CHECK_ID, CPU, CUDA, CheckResult, judge
-from imprint.runtime.children import facts_in
+from imprint.runtime.check.children import facts_in
+from imprint.runtime.check.run import CHECK_ID, CPU, CUDA, CheckResult, judge
 
 GPU = Device(0, "GPU-1", "NVIDIA L4")
 FALLBACK = "Fail: This session contains graph nodes that are assigned to the default CPU EP, but fallback to CPU EP …"

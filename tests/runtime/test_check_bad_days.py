@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from imprint.planning.model import Device
-from imprint.runtime.check import run_check
+from imprint.runtime.check.run import run_check
 from support.fake_cuda import FakeDriver, compile_driver, device_line
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the played interpreter is a shell script")

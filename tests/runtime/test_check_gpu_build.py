@@ -21,10 +21,10 @@ from contracts.runner import run_cli, scrubbed
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.resources import lock_path
-from imprint.runtime.check import CheckResult, run_check
-from imprint.runtime.inventory import inspect
-from imprint.runtime.libraries import supplier_of
-from imprint.runtime.uv import Sources, find_uv
+from imprint.runtime.check.libraries import supplier_of
+from imprint.runtime.check.run import CheckResult, run_check
+from imprint.runtime.distributions.inventory import inspect
+from imprint.runtime.installer.uv import Sources, find_uv
 from support.fake_cuda import FakeDriver, compile_driver, device_line
 
 

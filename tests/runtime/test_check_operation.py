@@ -12,7 +12,7 @@ import pytest
 from imprint.operations import check as operation
 from imprint.operations.status import gpu_missed, status
 from imprint.planning.model import Device
-from imprint.runtime.check import CPU, CUDA, CheckResult, Step
+from imprint.runtime.check.run import CPU, CUDA, CheckResult, Step
 from imprint.state import last_run, verdicts
 from imprint.state.last_run import LastRun
 from support.place import MACHINE, Place

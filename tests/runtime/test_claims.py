@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import claims, inventory
-from imprint.runtime.claims import CHANGED, FOLDER, OTHERS, OUTSIDE, SPECIAL, UNPROVED, Claims, Ground
-from imprint.runtime.metadata import Held, read_held, recorded_files
+from imprint.runtime.distributions import claims, inventory
+from imprint.runtime.distributions.claims import CHANGED, FOLDER, OTHERS, OUTSIDE, SPECIAL, UNPROVED, Claims, Ground
+from imprint.runtime.distributions.metadata import Held, read_held, recorded_files
 
 NOBODY = Claims.of(())
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import NetworkError
-from imprint.runtime import fetching
-from imprint.runtime.fetching import Source, read
+from imprint.runtime.installer import fetching
+from imprint.runtime.installer.fetching import Source, read
 
 CONTENT = bytes(range(256)) * 4000
 SECRETS = ("secret", "token", "/simple", "me:", "key")

@@ -21,7 +21,8 @@ from imprint.errors import ImprintError
 from imprint.operations.prune import prune
 from imprint.operations.result import Result
 from imprint.paths import Home
-from imprint.runtime import deferred, journal
+from imprint.runtime.foreign import journal
+from imprint.runtime.managed import deferred
 from support.foreign import Wheels
 from support.handmade import Handmade, expected, passing, plant, small_wheels
 from support.judge import run

@@ -14,7 +14,8 @@ import pytest
 
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError
 from imprint.planning.model import Plan
-from imprint.runtime import checkpoint, inplace, journal, occupancy
+from imprint.runtime import checkpoint
+from imprint.runtime.foreign import inplace, journal, occupancy
 from support.foreign import (
     BASE,
     BUILDS,

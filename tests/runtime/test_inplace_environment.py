@@ -12,7 +12,7 @@ import pytest
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.probing.host import OUTPUT_LIMIT, ChildResult, RealHost
-from imprint.runtime.environment import look_at
+from imprint.runtime.foreign.environment import look_at
 
 
 class Saying(RealHost):

@@ -385,7 +385,7 @@ def test_a_dist_info_that_is_no_folder_is_no_distribution(scratch: Path, wheels:
 @pytest.mark.parametrize("name", [".journal.json.1234abcd.tmp", ".journal.json.abc_1234.tmp"])
 def test_what_a_kill_while_writing_leaves_goes(scratch: Path, wheels: Wheels, name: str) -> None:
     def body() -> list[str]:
-        from imprint.runtime import journal
+        from imprint.runtime.foreign import journal
 
         made = Handmade(scratch, wheels)
         made.make()

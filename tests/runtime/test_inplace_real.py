@@ -12,11 +12,12 @@ import pytest
 
 from imprint.paths import Home
 from imprint.planning.model import Plan
-from imprint.runtime import inplace, inventory
-from imprint.runtime.check import run_check
-from imprint.runtime.metadata import read_held
-from imprint.runtime.shipped import read_shipped
-from imprint.runtime.uv import find_uv
+from imprint.runtime.check.run import run_check
+from imprint.runtime.distributions import inventory
+from imprint.runtime.distributions.metadata import read_held
+from imprint.runtime.distributions.shipped import read_shipped
+from imprint.runtime.foreign import inplace
+from imprint.runtime.installer.uv import find_uv
 from support.foreign import tree_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

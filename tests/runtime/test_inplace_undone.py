@@ -10,7 +10,9 @@ import pytest
 
 from imprint.errors import ImprintError
 from imprint.paths import Home
-from imprint.runtime import checkpoint, inplace, inventory, journal
+from imprint.runtime import checkpoint
+from imprint.runtime.distributions import inventory
+from imprint.runtime.foreign import inplace, journal
 from support.foreign import BASE, Foreign, Wheels, assert_exactly, hollow_with_orphans, make_wheels
 
 CPU = "onnxruntime==1.31.1"

@@ -8,7 +8,7 @@ import pytest
 
 from imprint.embedding.client import Settings, worker_arguments, worker_environment
 from imprint.planning.model import Device
-from imprint.runtime.children import child_arguments, child_environment, pinned_to
+from imprint.runtime.check.children import child_arguments, child_environment, pinned_to
 
 ENVIRON = {"PATH": "/bin", "PYTHONPATH": "/evil", "CUDA_VISIBLE_DEVICES": "1", "LD_LIBRARY_PATH": "/lib"}
 GPU = Device(0, "GPU-1", "NVIDIA T4")

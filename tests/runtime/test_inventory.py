@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime.inventory import Problem, RuntimePackage, inspect, is_runtime, normalize
+from imprint.runtime.distributions.inventory import Problem, RuntimePackage, inspect, is_runtime, normalize
 from support.twins import runtime_files, wheel
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from imprint.runtime import leftovers
-from imprint.runtime.claims import Claims, Ground
+from imprint.runtime.distributions.claims import Claims, Ground
+from imprint.runtime.foreign import leftovers
 
 NOBODY = Claims.of(())
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from imprint import resources
-from imprint.runtime.libraries import supplier_of
-from imprint.runtime.pins import read_lock
+from imprint.runtime.check.libraries import supplier_of
+from imprint.runtime.distributions.pins import read_lock
 
 CASES = {
     ("libcublasLt.so.13", "13.0"): "nvidia-cublas",

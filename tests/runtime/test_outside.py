@@ -9,9 +9,9 @@ from imprint.causes.situation import here
 from imprint.embedding.client import failure_of
 from imprint.operations.check import failure_of as check_failure
 from imprint.operations.provisioning import _not_used
-from imprint.runtime.check_result import CPU, CheckResult
-from imprint.runtime.outside import outside_cause
-from imprint.runtime.uv import classify
+from imprint.runtime.check.outside import outside_cause
+from imprint.runtime.check.result import CPU, CheckResult
+from imprint.runtime.installer.uv import classify
 
 LINUX = here({}, system="linux")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError, NotOursError
-from imprint.runtime import placing
+from imprint.runtime.foreign import placing
 from runtime.test_placing import Place, distribution
 from support.foreign import BASE, Foreign, Wheels, assert_exactly, make_wheels
 from support.sandbox import run_in

@@ -10,9 +10,10 @@ import pytest
 
 from imprint import touch
 from imprint.errors import ImprintError
-from imprint.runtime import claims, inventory, placing
-from imprint.runtime.metadata import Held, read_held
-from imprint.runtime.placing import Change
+from imprint.runtime.distributions import claims, inventory
+from imprint.runtime.distributions.metadata import Held, read_held
+from imprint.runtime.foreign import placing
+from imprint.runtime.foreign.placing import Change
 
 NEW = "EVB6Di9eadXfpApiob17buV-a82FxnybhDGzb_8hxDc"
 """The digest of the text "new", as RECORD writes it."""

@@ -8,7 +8,7 @@ import pytest
 
 from imprint.inside.check import newest_that_is_read
 from imprint.inside.one_node import number, text
-from imprint.runtime.reads import Needs, needs_from_json, needs_of
+from imprint.runtime.check.reads import Needs, needs_from_json, needs_of
 
 
 def written(folder: Path, ir: int, opset: int, *, domain: str = "", long: int = 0) -> Path:

@@ -17,9 +17,9 @@ from imprint.operations.context import Context
 from imprint.operations.prune import prune
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
-from imprint.runtime import inventory
+from imprint.runtime.distributions import inventory
 from imprint.runtime.events import Event
-from imprint.runtime.space import used_by
+from imprint.runtime.installer.space import used_by
 from imprint.runtime.target import current_target
 from imprint.state import verdicts
 from support.place import MACHINE

@@ -17,8 +17,8 @@ from imprint import ownership
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, StateNewerError, UsageError
 from imprint.operations.status import status
 from imprint.planning.model import Device, Nvidia
-from imprint.runtime import inventory
-from imprint.runtime.check import CUDA, CheckResult
+from imprint.runtime.check.run import CUDA, CheckResult
+from imprint.runtime.distributions import inventory
 from imprint.runtime.target import current_target
 from imprint.state import mutex, verdicts
 from support.place import GPU, MACHINE, Place

@@ -21,10 +21,10 @@ from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.operations.status import status
 from imprint.planning.model import Device, Machine
-from imprint.runtime import inventory
-from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.check.run import CPU, CUDA, CheckResult
+from imprint.runtime.distributions import inventory
 from imprint.runtime.events import Event
-from imprint.runtime.generations import Check
+from imprint.runtime.managed.generations import Check
 from imprint.state import verdicts
 from support.foreign import BASE, CUDA13, NVIDIA, Foreign, Wheels, make_wheels
 from support.place import MACHINE, no_model

@@ -17,10 +17,10 @@ from imprint.onnx_runtime import lock_of
 from imprint.planning.builds import Build, Wheel, parse_builds
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
-from imprint.runtime.metadata import Held
-from imprint.runtime.pins import marker_environment, parse_lock
-from imprint.runtime.shipped import read_shipped
-from imprint.runtime.unused import Known, find_unused, holds, parse_requirements, satisfied
+from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.pins import marker_environment, parse_lock
+from imprint.runtime.distributions.shipped import read_shipped
+from imprint.runtime.distributions.unused import Known, find_unused, holds, parse_requirements, satisfied
 
 ENVIRONMENT = marker_environment("3.11.7") | {"sys_platform": "linux"}
 SHIPPED = read_shipped()

@@ -9,7 +9,7 @@ import pytest
 
 from imprint.errors import ImprintError, IntegrityError, NetworkError, NoSpaceError, NotOursError
 from imprint.paths import Home
-from imprint.runtime.uv import Sources, classify, environment, find_uv, install_arguments
+from imprint.runtime.installer.uv import Sources, classify, environment, find_uv, install_arguments
 
 HOME = Home(Path("/h o m e"))
 

@@ -23,8 +23,8 @@ from imprint.operations.prune import prune
 from imprint.operations.status import status
 from imprint.planning.model import Device, Plan
 from imprint.planning.model import Python as Interpreter
-from imprint.runtime import deferred
-from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.check.run import CPU, CUDA, CheckResult
+from imprint.runtime.managed import deferred
 from imprint.runtime.target import current_target
 from imprint.state import mutex
 from support.place import MACHINE, Place, machine_like_this

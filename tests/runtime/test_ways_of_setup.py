@@ -21,8 +21,9 @@ from imprint.operations.rollback import rollback
 from imprint.operations.status import status
 from imprint.paths import Home
 from imprint.planning.model import Device, Libc, Nvidia, Platform
-from imprint.runtime import deferred, space
-from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.check.run import CPU, CUDA, CheckResult
+from imprint.runtime.installer import space
+from imprint.runtime.managed import deferred
 from imprint.runtime.prune import remove_tools
 from imprint.runtime.target import read_pointer
 from imprint.state import verdicts
@@ -193,7 +194,7 @@ def _cached(place: Place, text: str) -> bool:
 def test_a_deferred_deletion_is_recorded_and_frees_the_cache_later(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("imprint.runtime.generations.KEEP_BELOW", 0)
+    monkeypatch.setattr("imprint.runtime.managed.generations.KEEP_BELOW", 0)
     place.setup("gpu")
     old = place.prefix
     hold = "import mmap, sys; f = open(sys.argv[1]); m = mmap.mmap(f.fileno(), 0, prot=1); print(flush=True); input()"
@@ -231,7 +232,7 @@ def test_a_run_killed_on_the_way_back_leaves_its_rest_to_the_next(
             place.setup("cpu")
     assert place.runs() == CPU_BUILD
     assert gpu.exists()
-    monkeypatch.setattr("imprint.runtime.generations.KEEP_BELOW", 0)
+    monkeypatch.setattr("imprint.runtime.managed.generations.KEEP_BELOW", 0)
     place.setup("cpu")
     assert not gpu.exists()
     assert not _cached(place, "onnxruntime-gpu")

@@ -23,7 +23,7 @@ from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Machine
-from imprint.runtime.check import CPU, CUDA, CheckResult
+from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.events import Event
 from support.foreign import BUILDS, RUNTIME_REQUIRES, Wheels, make_wheels
 from support.place import MACHINE, no_model

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from imprint.runtime import journal
+from imprint.runtime.foreign import journal
 from support.handmade import SERIES
 from support.hostile import Mess
 

@@ -16,9 +16,9 @@ from imprint.paths import Home
 from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
-from imprint.runtime.check import CheckResult
+from imprint.runtime.check.run import CheckResult
 from imprint.runtime.events import Event
-from imprint.runtime.recipe import own_python
+from imprint.runtime.managed.recipe import own_python
 from imprint.runtime.target import current_target
 from imprint.state.files import raise_for_write
 from support.twins import Twins, loaded, twin_check

@@ -8,7 +8,7 @@ from pathlib import Path
 from imprint.doctor import probe
 from imprint.paths import Home
 from imprint.planning.model import Device
-from imprint.runtime.check import CPU, CheckResult
+from imprint.runtime.check.run import CPU, CheckResult
 from support.place import no_model
 
 

@@ -18,7 +18,7 @@ from imprint.operations.result import Remark, Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.operations.status import status
 from imprint.operations.verdict import Prove
-from imprint.runtime.check import run_check
+from imprint.runtime.check.run import run_check
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint.planning.model import Device
-from imprint.runtime.check import CPU, CUDA, CheckResult, Step
-from imprint.runtime.children import child_environment
+from imprint.runtime.check.children import child_environment
+from imprint.runtime.check.run import CPU, CUDA, CheckResult, Step
 
 VERSION = "1.31.1"
 

@@ -17,7 +17,7 @@ from contracts.runner import ROOT, Ran, scrubbed
 from imprint.embedding.models import folder_of, load_catalogue
 from imprint.ownership import claim
 from imprint.paths import Home
-from imprint.runtime.recipe import own_python
+from imprint.runtime.managed.recipe import own_python
 from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
 from imprint.state import config, last_run
 from imprint.state.files import write_json

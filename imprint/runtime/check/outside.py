@@ -1,0 +1,141 @@
+"""Recognises the causes of a failure that lie outside an environment: no installation mends them.
+
+Each is a code of the catalogue, with the words that its remedies need. The messages are those of glibc 2.28 to 2.41
+and CPython 3.9 to 3.14 (seen on 2026-11-30).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from imprint.causes.catalogue import as_one, catalogue, remedies_for
+from imprint.causes.situation import Situation
+from imprint.quoting import quoted
+from imprint.runtime.check.libraries import supplier_of
+from imprint.values import Record
+
+
+class Outside(Record):
+    """A cause outside an environment: its code, a sentence fragment, and what its remedies need."""
+
+    code: str
+    seen: str
+    words: Mapping[str, str]
+    traits: tuple[str, ...] = ()
+
+    def fix(self, situation: Situation) -> str | None:
+        """Return what helps there."""
+        return as_one(remedies_for(self.code, situation.with_(*self.traits, **self.words)))
+
+
+_OLD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found")
+_MISSING = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file")
+_BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")
+"""In the name of a library that a wheel brings in a folder of its own, as auditwheel names it."""
+_MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
+_NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
+_STACK = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack")
+_LIMIT = re.compile(
+    r"Resource temporarily unavailable|can't start new thread|\[Errno 11\]|pthread_create failed|fork: retry"
+)
+_PRELOAD = re.compile(r"object '(?P<path>[^']+)' from LD_PRELOAD cannot be preloaded")
+_BAD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): (?P<flaw>[^\n;]+)")
+
+
+def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
+    """Return the cause outside the environment that an error names, None where it names none.
+
+    `text` is what the loader, Python or the system said, whole; `environ` is what the child that said it was given.
+    """
+    for judge in (_stack, _old_library, _noexec, _preload, _odd_library, _missing_library, _module, _limit):
+        found = judge(text, environ)
+        if found is not None:
+            return found
+    return None
+
+
+def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if (found := _STACK.search(text)) is None:
+        return None
+    seen = f"this system does not allow the executable stack that {found['library']} needs"
+    where = {"file": quoted(found["path"])} if "/" in found["path"] else {}
+    return Outside("exec-stack-refused", seen, {"library": found["library"], **where})
+
+
+def _old_library(text: str, environ: Mapping[str, str]) -> Outside | None:
+    if (found := _OLD.search(text)) is None:
+        return None
+    folder = _in_loader_path(found["path"], environ)
+    seen = f"{found['path'] if folder else found['library']} is too old: it has no {found['version']}"
+    return Outside(
+        "system-library-old", seen, {"library": found["library"]}, ("loader-path",) if folder is not None else ()
+    )
+
+
+def _noexec(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if (found := _NOEXEC.search(text)) is None:
+        return None
+    return Outside("noexec-disk", f"the system does not let {found['library']} be loaded from where it lies", {})
+
+
+def _preload(text: str, environ: Mapping[str, str]) -> Outside | None:
+    if (found := _PRELOAD.search(text)) is None or "LD_PRELOAD" not in environ:
+        return None
+    return Outside(
+        "loader-path-interferes",
+        f"LD_PRELOAD names {found['path']}, which cannot be loaded",
+        {"variable": "LD_PRELOAD"},
+    )
+
+
+def _odd_library(text: str, environ: Mapping[str, str]) -> Outside | None:
+    """Find a library that is wrong and comes from a folder of LD_LIBRARY_PATH, or is in LD_PRELOAD."""
+    for found in _BAD.finditer(text):
+        if "cannot open shared object" in found["flaw"]:
+            continue
+        if found["path"] in re.split(r"[\s:]+", environ.get("LD_PRELOAD", "")):
+            seen = f"LD_PRELOAD loads {found['path']} first: {found['flaw']}"
+            return Outside("loader-path-interferes", seen, {"variable": "LD_PRELOAD"})
+        folder = _in_loader_path(found["path"], environ)
+        if folder is not None:
+            seen = f"LD_LIBRARY_PATH makes {found['path']} load first: {found['flaw']}"
+            return Outside("loader-path-interferes", seen, {"variable": "LD_LIBRARY_PATH", "folder": quoted(folder)})
+    return None
+
+
+def _in_loader_path(path: str, environ: Mapping[str, str]) -> str | None:
+    """Return the folder of LD_LIBRARY_PATH that a library comes from; of one that is named alone, where one lies."""
+    folder, _, name = path.rpartition("/")
+    named = [one for one in environ.get("LD_LIBRARY_PATH", "").split(":") if one]
+    if folder:
+        return next((one for one in named if one.rstrip("/") == folder), None)
+    return next((one for one in named if os.path.lexists(f"{one}/{name}")), None)
+
+
+def _missing_library(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if (found := _MISSING.search(text)) is None:
+        return None
+    library = found["library"]
+    # What a package brings is another check's: installing does help there.
+    brought = "onnxruntime" in library or _BUNDLED.search(library) is not None
+    if brought or supplier_of(library) is not None or supplier_of(library, "12.0") is not None:
+        return None
+    packages = catalogue().system_packages.get(library, {})
+    words = {f"{system}_package": package for system, package in packages.items()}
+    return Outside("system-library-missing", f"the system library {library} is missing", {"library": library, **words})
+
+
+def _module(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    found = _MODULE.search(text)
+    if found is None or found["module"] not in catalogue().headers:
+        return None
+    seen = f"this Python has no module {found['module']}, which is part of the standard library"
+    return Outside("python-module-missing", seen, {"headers": f"`{catalogue().headers[found['module']]}`"})
+
+
+def _limit(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if _LIMIT.search(text) is None:
+        return None
+    return Outside("process-limit", "the system does not allow another process or thread (EAGAIN)", {})

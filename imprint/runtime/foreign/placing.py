@@ -1,0 +1,351 @@
+"""Decides what taking distributions out of an environment and putting staged ones in would touch, and does it.
+
+Everything is judged before anything is done: a file that would be written through a link, outside, or over one that
+nobody claims is a refusal that names it. Then what leaves is renamed out of its place and what comes into it, on the
+same disk, so that the moment in which an environment holds neither the old build nor the new one is as short as that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from imprint import access, touch
+from imprint.errors import ImprintError, IntegrityError, NotOursError
+from imprint.hints import helps
+from imprint.runtime.distributions import claims, own_metadata
+from imprint.runtime.distributions.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
+from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.records import hash_is, read_text
+from imprint.runtime.foreign import leftovers
+from imprint.touch import Fence
+
+INSTALLER = "INSTALLER"
+"""The file of a dist-info that installers write last; without it the installation is known to be unfinished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A staged distribution: where each of its files is now, by the place it goes to; INSTALLER apart, it comes last.
+
+    Files that somebody who stays has already, with the same content, are not among them.
+    """
+
+    name: str
+    is_build: bool
+    files: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    last: Mapping[str, Path] = field(default_factory=dict, repr=False)
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Every place that it takes."""
+        return frozenset({*self.files, *self.last})
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """An installed distribution that leaves: its own files, its dist-info, and its own files in that, RECORD last."""
+
+    name: str
+    is_build: bool
+    files: tuple[str, ...]
+    info: Path
+    metadata: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is done to an environment, judged. `skipped` are rows of leaving distributions that are not their own.
+
+    `trash` is a folder of ours on the same disk: what leaves is renamed into it, which takes no time and works where a
+    file is in use, and is deleted with it once the change is done. `moved` and `made` are what was renamed and which
+    folders were made so far, for `undo`.
+    """
+
+    ground: Ground
+    coming: tuple[Coming, ...]
+    going: tuple[Going, ...]
+    skipped: tuple[Skipped, ...] = ()
+    trash: Path = field(kw_only=True)
+    moved: list[tuple[Path, Path]] = field(default_factory=list, kw_only=True, repr=False, compare=False)
+    made: list[Path] = field(default_factory=list, kw_only=True, repr=False, compare=False)
+    fence: Fence = field(kw_only=True, repr=False, compare=False)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file in the folder of packages that comes or goes, metadata aside, relative to it."""
+        places = {place for found in self.going for place in found.files}
+        places.update(place for found in self.coming for place in found.places)
+        inside = (self.ground.relative(place) for place in places if self.ground.is_package_file(place))
+        return tuple(sorted(path for path in inside if ".dist-info/" not in path))
+
+
+def judge(  # noqa: PLR0913 - all but the first four are keywords
+    ground: Ground,
+    held: Sequence[Held],
+    uninstall: Iterable[str],
+    staged: Sequence[tuple[Held, Path]],
+    *,
+    trash: Path,
+    left: Iterable[str] = (),
+) -> Change:
+    """Return what uninstalling by name and putting in what is `staged` amounts to.
+
+    `staged` are distributions with the folder of packages that each lies in; `trash` is where what leaves goes; `left`
+    are paths that an interrupted run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when
+    something would be written that is somebody else's.
+    """
+    names = {*uninstall, *(found.name for found, _ in staged)}
+    leaving, staying = claims.by_name(held, names)
+    theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
+    kept = {found.folder.name for found, _ in staged if found.folder is not None}
+    skipped: list[Skipped] = []
+    going = []
+    for found in leaving:
+        own, not_own = claims.own_files(found, theirs, ground)
+        skipped += not_own
+        if found.folder is not None:
+            contents = own_metadata.contents_of(found, theirs, ground)
+            if found.folder.name not in kept:
+                own_metadata.require_own(found, contents, ground)
+            going.append(Going(found.name, found.is_build, own, found.folder, contents.own))
+    # With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
+    folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
+    if any(found.is_build for found in held):
+        folders.add(claims.RUNTIME_FOLDER)
+    rests = {*leftovers.unclaimed(ground, folders, Claims.of(())), *left}
+    replaceable = {
+        *(place for found in going for place in found.files),
+        *(place for place in map(ground.place, rests) if place is not None),
+    }
+    judged = _Judge(ground, staying, theirs, ours, frozenset(replaceable))
+    coming = tuple(judged.coming(found, packages) for found, packages in staged)
+    # What another that leaves has as its own, or what comes takes over, is not left alone.
+    settled = {place for each in going for place in each.files} | {place for each in coming for place in each.places}
+    skipped = [row for row in skipped if ground.place(row.path) not in settled]
+    return Change(ground, coming, tuple(going), tuple(skipped), trash=trash, fence=Fence(ground.prefix))
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Everything that the destinations of staged files are judged by."""
+
+    ground: Ground
+    staying: Sequence[Held]
+    theirs: Claims
+    ours: Claims
+    replaceable: frozenset[str]
+    taken: set[str] = field(default_factory=set)
+
+    def coming(self, found: Held, packages: Path) -> Coming:
+        files: dict[str, Path] = {}
+        last: dict[str, Path] = {}
+        for recorded, digest in found.files.items():
+            source = Path(os.path.normpath(packages / recorded))
+            place = self.ground.place(os.path.normpath(recorded))
+            if place is None or not stat.S_ISREG(mode_of(os.fspath(source)) or 0):
+                raise IntegrityError(f"`{found.name}` {found.version} is not what the lock pins: `{recorded}`")
+            self._require_free_way(found, recorded, place)
+            # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
+            if place not in self.taken and self._is_free(found, place, digest, source):
+                (last if source.name == INSTALLER else files)[place] = source
+                self.taken.add(place)
+        self._require_free_folders(found)
+        return Coming(found.name, found.is_build, files, last)
+
+    def _require_free_way(self, found: Held, recorded: str, place: str) -> None:
+        """Refuse a destination outside, or one that a link is on the way to."""
+        inside = self.ground.is_package_file(place)
+        if not inside and not self.ground.is_script(place):
+            for folder in reversed((self.ground.packages / os.path.normpath(recorded)).parents):
+                if folder.is_relative_to(self.ground.packages) and folder.is_symlink():
+                    raise _through(found, folder)
+            raise NotOursError(
+                f"installing `{found.name}` would write `{place}`, which lies outside the environment",
+                hint=helps("another-environment"),
+            )
+        if not inside:
+            return
+        folder = self.ground.packages
+        for part in Path(os.path.normpath(recorded)).parts[:-1]:
+            folder = folder / part
+            mode = mode_of(os.fspath(folder))
+            if mode is None:
+                raise _unclaimed(found, folder)
+            if stat.S_ISLNK(mode):
+                raise _through(found, folder)
+            if mode and not stat.S_ISDIR(mode):
+                raise _unclaimed(found, folder)
+
+    def _is_free(self, found: Held, place: str, digest: str, source: Path) -> bool:
+        """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
+        mode = mode_of(place)
+        if mode == 0:
+            return True
+        if mode is None or stat.S_ISDIR(mode):
+            raise _unclaimed(found, Path(place))
+        if self.theirs.hold(place):
+            if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
+                return False
+            raise _shared(found, self.ground.relative(place), self._holder(place))
+        if place in self.replaceable or self._is_own_metadata(found, place):
+            return True
+        if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
+            return True
+        if self.ground.is_script(place) and _starts_the_same(Path(place), source):
+            return True
+        raise _unclaimed(found, Path(place))
+
+    def _is_own_metadata(self, found: Held, place: str) -> bool:
+        folder = self.ground.place(found.folder.name) if found.folder is not None else None
+        return folder is not None and self.ours.hold_folder(folder) and place.startswith(folder + os.sep)
+
+    def _holder(self, place: str) -> str:
+        for found in self.staying:
+            if claims.claims_of((found,), self.ground).hold(place):
+                return f"`{found.name}` {found.version or ''}".strip()
+        return "a package"
+
+    def _require_free_folders(self, found: Held) -> None:
+        """Refuse to put a package into a folder of that name which is full of files that nobody claims."""
+        for top in sorted(found.package_folders - NAMESPACES):
+            folder = self.ground.packages / top
+            if not access.is_folder(folder) or (top == claims.RUNTIME_FOLDER and self._has_rests(folder)):
+                continue
+            first = None
+            for path in sorted(_files_below(folder)):
+                place = self.ground.place(path.relative_to(self.ground.packages).as_posix()) or ""
+                if self.theirs.hold(place) or self.ours.hold(place) or place in self.replaceable:
+                    first = None
+                    break
+                first = first or (path if path.suffix != ".pyc" else None)
+            if first is not None:
+                raise _unclaimed(found, first)
+
+    def _has_rests(self, folder: Path) -> bool:
+        place = self.ground.place(folder.name)
+        return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
+
+
+_CALLED = re.compile(r"^from (\S+) import (\S+)$", re.MULTILINE)
+
+
+def _starts_the_same(script: Path, other: Path) -> bool:
+    """Whether two scripts are an installer's and start the same function, whoever installed them."""
+    called = [_CALLED.findall(read_text(path, 16_384) or "") for path in (script, other)]
+    return not script.is_symlink() and called[0] == called[1] != []
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    for found, folders, names in os.walk(folder):
+        yield from (Path(found, name) for name in names)
+        yield from (Path(found, name) for name in folders if Path(found, name).is_symlink())
+
+
+def _through(found: Held, link: Path) -> NotOursError:
+    return NotOursError(
+        f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write through it",
+        hint=helps("remove-the-link"),
+    )
+
+
+def _unclaimed(found: Held, path: Path) -> NotOursError:
+    return NotOursError(
+        f"`{path}` does not belong to any installed package, and installing `{found.name}` would overwrite it",
+        hint=helps("move-away-or-another-environment"),
+    )
+
+
+def _shared(found: Held, path: str, holder: str) -> ImprintError:
+    return ImprintError(
+        f"`{found.name}` {found.version} and {holder}, which has to stay, both contain `{path}`",
+        hint=helps("another-environment"),
+        code="shared-files",
+    )
+
+
+def put_in(change: Change, coming: Coming, replaced: Iterable[Going]) -> None:
+    """Put one staged distribution in, in place of those it replaces.
+
+    Whatever stops this, the metadata that is there then says that the installation is unfinished.
+    """
+    replaced = tuple(replaced)
+    for found in replaced:
+        _unfinish(change, found)
+    # The metadata first: from then on every file is claimed.
+    for place in sorted(coming.files, key=lambda each: (".dist-info" not in each, each)):
+        _land(change, coming.files[place], Path(place))
+    for found in replaced:
+        take_out(change, found)
+    for place, source in coming.last.items():
+        _land(change, source, Path(place))
+
+
+def take_out(change: Change, found: Going) -> None:
+    """Remove a distribution's own files, then its metadata, except where something that came has taken their place."""
+    taken = {place for coming in change.coming for place in coming.places}
+    info = change.ground.place(found.info.name) or ""
+    if not any(place.startswith(info + os.sep) for place in taken):
+        _unfinish(change, found)
+    discard(change, [place for place in found.files if place not in taken])
+    # RECORD last: as long as anything is there, it says whose that is.
+    for place in found.metadata:
+        if place not in taken:
+            _discard(change, Path(place))
+    for folder, _, _ in os.walk(found.info, topdown=False):
+        touch.remove_empty(Path(folder), within=change.fence)
+
+
+def _unfinish(change: Change, found: Going) -> None:
+    """Let the metadata of a distribution say that its installation is not finished."""
+    place = change.ground.place(f"{found.info.name}/{INSTALLER}")
+    if place in found.metadata:
+        _discard(change, Path(place))
+
+
+def discard(change: Change, places: Sequence[str]) -> None:
+    """Remove files of the environment with what was compiled from them, then the folders that they have left empty."""
+    for place in places:
+        _discard(change, Path(place))
+        for compiled in claims.compiled_of(place):
+            _discard(change, compiled)
+    inside = {Path(place).parent for place in places if change.ground.is_package_file(place)}
+    leftovers.remove_empty_folders(change.ground, inside)
+
+
+def undo(change: Change) -> None:
+    """Put everything back that was renamed, last first. Raises OSError where the system refuses; the rest stays."""
+    while change.moved:
+        source, target = change.moved[-1]
+        if os.path.lexists(target):
+            touch.make_folder(source.parent, within=change.fence)
+            touch.move(target, source, within=change.fence)
+        change.moved.pop()
+    for folder in reversed(change.made):
+        touch.remove_empty(folder, within=change.fence)
+
+
+def _land(change: Change, source: Path, place: Path) -> None:
+    if not access.is_folder(place.parent):
+        missing = [folder for folder in (place.parent, *place.parent.parents) if not os.path.lexists(folder)]
+        change.made.extend(reversed(missing))
+        touch.make_folder(place.parent, within=change.fence)
+    # Renaming over a file makes some file systems write the new one to disk first (ext4: 1 ms for each of hundreds).
+    _discard(change, place)
+    _move(change, source, place)
+
+
+def _discard(change: Change, path: Path) -> None:
+    if os.path.lexists(path):
+        _move(change, path, change.trash / secrets.token_hex(8))
+
+
+def _move(change: Change, source: Path, target: Path) -> None:
+    # Noted before: what was not moved after all is not there to be put back.
+    change.moved.append((source, target))
+    touch.move(source, target, within=change.fence)
