@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+from imprint.context import Context
 from imprint.errors import EXIT_CODES, ImprintError, NoSpaceError, UsageError
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs, gather, gather_what_if, parse_document
 from imprint.paths import is_absent
 from imprint.printable import printable_line
+from imprint.situation.inputs import Inputs, gather, gather_what_if
 
 _USAGE = "usage: python -m imprint.gpu_runtime plan [--retry] [--machine FILE|-] | check"
 
@@ -74,6 +74,7 @@ def _here(context: Context, *, retry: bool) -> Inputs:
 
 def _elsewhere(context: Context, machine: str, *, retry: bool) -> Inputs:
     from imprint.planning.wire import machine_from_json
+    from imprint.situation.documents import parse_document
 
     document = parse_document(_read(machine), "standard input" if machine == "-" else machine, "machine-document")
     return gather_what_if(context, machine_from_json(document), ignore_failed=retry)

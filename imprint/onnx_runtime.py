@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from imprint import resources
+from imprint.context import Context
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
-from imprint.operations.context import Context
 from imprint.planning.builds import Build, parse_builds
 from imprint.printable import printable_line
 from imprint.probing.system import parse_architecture, parse_system

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from imprint.operations.result import Result
+from imprint.results import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import typer
 
 from imprint.errors import InterruptedByUserError, UsageError
 from imprint.hints import helps
-from imprint.operations.result import Remark, Result
 from imprint.printable import printable_data
+from imprint.results import Remark, Result
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
 from imprint_cli.help import with_our_help

@@ -17,9 +17,9 @@ from imprint import __version__, touch
 from imprint.addresses import addresses_in, hosts_only
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.result import Remark
 from imprint.ownership import require_ours
 from imprint.paths import find_home
+from imprint.results import Remark
 
 _OPTION = re.compile(r"--?[a-z][a-z-]{0,30}")
 _LONG = 6

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from imprint.errors import EXIT_CODES, ImprintError, InterruptedByUserError
 from imprint.hints import helps
-from imprint.operations.result import Remark
+from imprint.results import Remark
 
 OK = 0
 FAILED = 1

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
-from imprint.operations.result import Remark
 from imprint.printable import printable, printable_line
+from imprint.results import Remark
 
 _COLOURS = {"error": "31;1", "warning": "33;1", "hint": "36;1", "ok": "32", "skipped": "2"}
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from imprint.operations.result import Remark, Result
 from imprint.printable import printable_json
+from imprint.results import Remark, Result
 from imprint.runtime.events import Event
 
 SCHEMA = 1

@@ -10,21 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from imprint import ownership, resources
+from imprint.context import Context
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
-from imprint.operations.asked import unused_gpu_device
-from imprint.operations.context import Context
-from imprint.operations.plan import LONGEST, parse_python_option, read_machine
-from imprint.operations.planning_inputs import gather_what_if, load_builds
-from imprint.operations.result import Remark, Result
-from imprint.operations.setup_options import SetupOptions, free_threaded, sources_of
 from imprint.paths import Home
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
 from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
+from imprint.provisioning.options import SetupOptions, free_threaded, sources_of
+from imprint.results import Remark, Result
 from imprint.runtime.distributions.base import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer import bundle as collecting
@@ -33,6 +30,9 @@ from imprint.runtime.installer.bundle_folder import Folder
 from imprint.runtime.installer.uv import Spot, Uv, find_uv
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed.recipe import own_python
+from imprint.situation.asked import unused_gpu_device
+from imprint.situation.documents import LONGEST, parse_python_option, read_machine
+from imprint.situation.inputs import gather_what_if, load_builds
 from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write

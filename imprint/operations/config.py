@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.asked import unused_gpu_device
-from imprint.operations.context import Context
-from imprint.operations.result import Remark, Result
+from imprint.planning.choices import Choice, device_choices, gpu_device_choices
+from imprint.probing.host import RealHost
+from imprint.probing.survey import survey
+from imprint.results import Remark, Result
+from imprint.runtime.target import current_target
+from imprint.situation.asked import unused_gpu_device
+from imprint.situation.inputs import Inputs, gather
+from imprint.situation.reading import read_as_writer, remarks_of
 from imprint.state import config
 from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
@@ -122,9 +129,7 @@ def _changed(context: Context, name: str, written: Value | None) -> Result:
     key = document(context, setting, secrets=False)
     apply: str | None = None
     if name in PLANNED:
-        from imprint.operations.choices import choices_of
-
-        offered = choices_of(context, name)
+        offered = _choices_of(context, name)
         key["choices"], apply = offered.choices, offered.apply
         warnings += [
             *offered.remarks,
@@ -181,3 +186,40 @@ def _usable_cores(context: Context) -> int | None:
     from imprint.probing.processor import usable_cores
 
     return usable_cores(RealHost(context.environ))
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """The choices of a key in JSON form, how to apply what is configured now, and remarks made on the way."""
+
+    choices: list[dict[str, Any]]
+    apply: str | None
+    remarks: tuple[Remark, ...]
+
+
+def _choices_of(context: Context, key: str) -> _Offered:
+    """Return the choices of `model.device` or `model.gpu_device`. Never raises; an error becomes a remark."""
+    machine = survey(RealHost(context.environ))
+
+    def read(findings: Findings) -> Inputs:
+        return gather(context, current_target(context.home, findings), findings=findings, machine=machine)
+
+    try:
+        inputs, findings = read_as_writer(context, read, "imprint config", wait_seconds=0)
+    except ImprintError as error:
+        return _Offered([], "`imprint setup`", (Remark.of(error),))
+    offer = device_choices if key == "model.device" else gpu_device_choices
+    offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
+    return _Offered(
+        [_choice_to_json(choice) for choice in offered],
+        "`imprint setup`"
+        if inputs.plan.pending
+        else "nothing to install; restart running Imprint processes to apply this",
+        tuple(remarks_of(findings)),
+    )
+
+
+def _choice_to_json(choice: Choice) -> dict[str, Any]:
+    """Return the JSON form of a choice: `detail` where it is available, `reason` where it is not."""
+    text = {"detail": choice.detail} if choice.available else {"reason": choice.reason}
+    return {"value": choice.value, "available": choice.available, **text}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import load_builds
-from imprint.operations.result import Result
-from imprint.operations.status import remarks_of
+from imprint.context import Context
 from imprint.planning.choices import DeviceReport
 from imprint.planning.choices import devices as report_devices
 from imprint.planning.model import Request
 from imprint.planning.rule import decide
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.results import Result
 from imprint.runtime.target import current_target
+from imprint.situation.inputs import load_builds
+from imprint.situation.reading import remarks_of
 from imprint.state.findings import Findings
 
 

@@ -6,8 +6,10 @@ The checks live in `imprint.doctor` and know values only; `doctor_facts` reads t
 from __future__ import annotations
 
 import difflib
+import io
 import platform
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,17 +18,20 @@ from typing import Any
 from imprint import __version__
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.causes.situation import here
+from imprint.context import Context
 from imprint.doctor import checks, report
 from imprint.doctor.checks import CHECKS, Check
+from imprint.doctor.facts import Embedded
 from imprint.doctor.findings import Finding, counts
+from imprint.doctor.looking import gather
 from imprint.doctor.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.doctor_facts import gather
-from imprint.operations.result import Remark, Result
-from imprint.operations.verdict import Prove
 from imprint.probing.host import Host
+from imprint.results import Remark, Result
+from imprint.situation.verdict import Prove
+
+TEXT = "a text to see whether embedding works"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,15 @@ def diagnose(
     """
     chosen = _chosen(options.ids)
     slow = frozenset(check.slow for check in chosen if check.slow is not None)
-    facts = gather(context, venv=options.venv, deep=options.deep, slow=slow, host=host, prove=prove)
+    facts = gather(
+        context,
+        venv=options.venv,
+        deep=options.deep,
+        slow=slow,
+        host=host,
+        prove=prove,
+        embed=lambda: _embedded(context),
+    )
     findings = checks.run(chosen, facts)
     counted, verdict = counts(findings), verdict_of(facts)
     data: dict[str, Any] = {
@@ -93,6 +106,21 @@ def diagnose(
         hidden, chips = _hidden(context, facts.venv), report.chips_of(facts)
         data["report"] = report.compose(around, findings, counted, hidden, chips)
     return Result(data, errors=_verdict(findings, strict=options.strict))
+
+
+def _embedded(context: Context) -> Embedded:
+    """Make one real embedding. Raises what `embed` raises."""
+    from imprint.operations.embed import EmbedOptions, embed
+
+    started = time.monotonic()
+    done = embed(
+        context,
+        EmbedOptions(texts=(TEXT,), format="text"),
+        lambda _: None,
+        stdin=io.BytesIO,
+        stdout=io.BytesIO(),
+    )
+    return Embedded(str(done.data["provider"]), int(done.data["dims"]), round(time.monotonic() - started, 2))
 
 
 def _numbers(release: str) -> str:

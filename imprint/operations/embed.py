@@ -12,23 +12,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from imprint import ownership
+from imprint.context import Context
 from imprint.embedding import sources
 from imprint.embedding.client import Done, Hello, Progress, Rows, Settings, Worker
 from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.hints import helps
-from imprint.operations.asked import unused_gpu_device
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import gather
-from imprint.operations.result import Remark, Result
-from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, require_start, target_of
-from imprint.operations.verdict import judge
 from imprint.planning.model import Device, Plan
 from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
 from imprint.quoting import typed
+from imprint.results import Remark, Result
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
 from imprint.runtime.check.children import INSIDE
@@ -37,6 +32,11 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import FAILED, TargetVerdict
+from imprint.situation.asked import unused_gpu_device
+from imprint.situation.inputs import gather
+from imprint.situation.reading import remarks_of
+from imprint.situation.targets import command_for, require_start, target_of
+from imprint.situation.verdict import judge
 from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from imprint.operations.context import Context
-from imprint.operations.result import Result
-from imprint.operations.targets import target_of
+from imprint.context import Context
 from imprint.planning.wire import machine_to_json
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.results import Result
+from imprint.situation.targets import target_of
 
 
 def machine(context: Context, venv: Path | None = None, *, redacted: bool = False) -> Result:

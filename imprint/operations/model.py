@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from imprint import ownership
+from imprint.context import Context
 from imprint.embedding import models
 from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.result import Remark, Result
+from imprint.results import Remark, Result
 from imprint.runtime.interrupts import interruptible
 from imprint.state import config, mutex
 

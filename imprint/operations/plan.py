@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from imprint.context import Context
 from imprint.errors import UsageError
 from imprint.hints import helps
-from imprint.operations.asked import unused_gpu_device
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs, advised, gather, gather_what_if, load_builds, parse_document
-from imprint.operations.result import Remark, Result
 from imprint.planning.fingerprints import complete_verdict
-from imprint.planning.model import Installed, Machine, Python, Verdict
 from imprint.planning.rule import decide
-from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_to_json
+from imprint.planning.wire import plan_to_json
+from imprint.results import Remark, Result
+from imprint.situation.asked import unused_gpu_device
+from imprint.situation.inputs import Inputs, advised, gather, gather_what_if, load_builds
 from imprint.state.findings import Findings
 
 if TYPE_CHECKING:
-    from imprint.operations.verdict import Prove
     from imprint.runtime.target import Target
-
-T = TypeVar("T")
-
-LONGEST = 16 * 1024 * 1024
-"""A document larger than this (bytes) is refused unread."""
-
-_PYTHON = re.compile(r"(\d{1,2})\.(\d{1,3})(\.\d+\S*?)?(t?)")
+    from imprint.situation.verdict import Prove
+from imprint.situation.documents import LONGEST, parse_installed, parse_python_option, read_machine, read_verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +93,7 @@ def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs
     if options.venv is None:
         target = current_target(context.home, findings)
     else:
-        from imprint.operations.targets import target_of
+        from imprint.situation.targets import target_of
 
         target = target_of(context, options.venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
@@ -115,7 +107,7 @@ def _refused(inputs: Inputs) -> Remark | None:
         return Remark(plan.code, plan.reason, plan.hint)
     if not (inputs.machine.python.abi or "").endswith("t"):
         return None
-    from imprint.operations.setup_options import free_threaded
+    from imprint.provisioning.options import free_threaded
 
     return free_threaded(inputs.machine)
 
@@ -124,9 +116,9 @@ def _judged(
     context: Context, target: Target | None, inputs: Inputs, prove: Prove | None
 ) -> tuple[bool, tuple[Remark, ...]]:
     """Return whether setup has something to change at what is there, and what is wrong with it."""
-    from imprint.operations.verdict import judge, remarks_of_verdict
     from imprint.runtime.check.run import run_check
     from imprint.runtime.verdict import ABSENT
+    from imprint.situation.verdict import judge, remarks_of_verdict
 
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
     # That nothing is installed is what the plan is about.
@@ -160,59 +152,3 @@ def _replaced(context: Context, inputs: Inputs, options: PlanOptions) -> Inputs:
     decided = decide(inputs.request, machine, builds, verdicts, installed)
     decided = advised(decided, inputs.request, machine, builds, environ=context.environ, venv=options.venv)
     return Inputs(decided, inputs.request, machine, builds, verdicts, proved=False, installed=installed)
-
-
-def read_machine(name: str, stdin: Callable[[], bytes]) -> Machine:
-    """Return the machine of a document, bare or in an envelope; `-` reads `stdin`. Raises UsageError with the file."""
-    if name == "-":
-        return _read("standard input", stdin(), machine_from_json, "machine-document")
-    return _read(name, _content(name), machine_from_json, "machine-document")
-
-
-def read_verdicts(name: str) -> tuple[tuple[Verdict, frozenset[str]], ...]:
-    """Return the verdicts of a document, each with the fingerprint fields it names. Raises UsageError with the file."""
-    return _read(name, _content(name), partial_verdicts_from_json, "verdicts-document")
-
-
-def _content(name: str) -> bytes:
-    try:
-        with open(name, "rb") as file:  # noqa: PTH123 - pathlib only adds time
-            return file.read(LONGEST + 1)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{name} cannot be read: {why}", hint=helps("name-a-file")) from None
-
-
-def _read(source: str, raw: bytes, parse: Callable[[object], T], hint: str) -> T:
-    if len(raw) > LONGEST:
-        raise UsageError(f"{source} is too large to be such a document", hint=helps(hint))
-    try:
-        obj = parse_document(raw.decode("utf-8-sig"), source, hint)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{source} is not UTF-8 (line {line})", hint=helps(hint)) from None
-    try:
-        return parse(obj)
-    except UsageError as error:
-        raise UsageError(f"{source}: {error.message}", hint=error.hint or helps(hint)) from None
-
-
-def parse_python_option(text: str) -> Python:
-    """Return the interpreter that `3.12`, `3.12.4` or `3.13t` stands for. Raises UsageError for anything else."""
-    match = _PYTHON.fullmatch(text)
-    if match is None:
-        raise UsageError(f"`{text}` is not a Python version", hint=helps("python-version"))
-    major, minor, rest, free = match.groups()
-    return Python(f"{major}.{minor}{rest or ''}", f"cp{major}{minor}{free}")
-
-
-def parse_installed(text: str) -> Installed:
-    """Return the installed build that `cuda12` or `cuda12==1.26.0` stands for. Raises UsageError for an unknown one."""
-    name, separator, version = text.partition("==")
-    builds = load_builds(digests=False)
-    if builds.find(name.strip()) is None:
-        known = ", ".join(build.name for build in builds.builds)
-        raise UsageError(f"`{name}` is not a build", hint=helps("the-builds", builds=known))
-    if separator and not version.strip():
-        raise UsageError(f"`{text}` names no version", hint=helps("build-version"))
-    return Installed(name.strip(), version.strip() or None)

@@ -6,19 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from imprint.context import Context
 from imprint.embedding import models
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import load_builds, survey_here
-from imprint.operations.remarks import changes_to_json, deferred_to_json, remarks_of_pruned, remarks_of_skipped
-from imprint.operations.result import Result
-from imprint.operations.status import remarks_of
-from imprint.operations.targets import command_for, target_of
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
+from imprint.provisioning.remarks import changes_to_json, deferred_to_json, remarks_of_pruned, remarks_of_skipped
+from imprint.results import Result
 from imprint.runtime import prune as pruning
 from imprint.runtime.distributions.shipped import read_shipped
 from imprint.runtime.events import OnEvent
@@ -30,6 +27,9 @@ from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import deferred, removal
 from imprint.runtime.place import Changed
 from imprint.runtime.target import Target, read_pointer
+from imprint.situation.inputs import load_builds, survey_here
+from imprint.situation.reading import remarks_of
+from imprint.situation.targets import command_for, target_of
 from imprint.state import mutex
 from imprint.state.findings import Findings
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.check import failure_of, record
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import gather
-from imprint.operations.remarks import changes_to_json
-from imprint.operations.result import Result
-from imprint.operations.status import remarks_of
-from imprint.operations.verdict import judge
+from imprint.provisioning.remarks import changes_to_json
+from imprint.results import Result
 from imprint.runtime.check.run import run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
@@ -23,6 +19,10 @@ from imprint.runtime.target import (
     read_manifest,
     read_pointer,
 )
+from imprint.situation.checked import failure_of, record
+from imprint.situation.inputs import gather
+from imprint.situation.reading import remarks_of
+from imprint.situation.verdict import judge
 from imprint.state import mutex
 from imprint.state.findings import Findings
 

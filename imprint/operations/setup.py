@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from imprint.operations.context import Context
-from imprint.operations.downloads import Download, sizes_of
-from imprint.operations.provisioning import Run, download_for_change, inputs_for, place_of
-from imprint.operations.remarks import (
-    changes_to_json,
-    remarks_of_vendors,
-)
-from imprint.operations.result import Result
-from imprint.operations.setup_options import (
+from imprint.context import Context
+from imprint.planning.wire import plan_to_json
+from imprint.provisioning.downloads import Download, sizes_of
+from imprint.provisioning.options import (
     CONFIRM_ABOVE,
     REAL,
     Seams,
@@ -25,14 +20,19 @@ from imprint.operations.setup_options import (
     refusal_of,
     sources_of,
 )
-from imprint.operations.status import remarks_of
-from imprint.operations.verdict import judge
-from imprint.planning.wire import plan_to_json
+from imprint.provisioning.remarks import (
+    changes_to_json,
+    remarks_of_vendors,
+)
+from imprint.provisioning.run import Run, download_for_change, inputs_for, place_of
+from imprint.results import Result
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change
+from imprint.situation.reading import remarks_of
+from imprint.situation.verdict import judge
 from imprint.state import mutex
 from imprint.state.findings import Findings
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from imprint.context import Context
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import gather
-from imprint.operations.result import Remark, Result
-from imprint.operations.retrying import failed_build, retry_hint
-from imprint.operations.targets import target_of
-from imprint.operations.verdict import Prove, default_hint, judge
-from imprint.planning.model import Plan
+from imprint.provisioning.retrying import failed_build, retry_hint
+from imprint.results import Remark, Result
 from imprint.runtime.check.run import run_check
 from imprint.runtime.verdict import TargetVerdict
+from imprint.situation.inputs import gather
+from imprint.situation.reading import remarks_of
+from imprint.situation.targets import target_of
+from imprint.situation.verdict import Prove, default_hint, judge
 from imprint.state import last_run
 from imprint.state.findings import Findings
 
@@ -50,17 +50,3 @@ def gpu_missed() -> Remark:
     """Return what `status` says beside its line while the last worker missed the GPU."""
     message = "you asked for a GPU, but the last embedding ran on the CPU"
     return Remark("gpu-not-used", message, helps("check-says-why", command="imprint check"))
-
-
-def remarks_of(findings: Findings) -> list[Remark]:
-    """Return the remarks on state files that could not be used."""
-    return [Remark(found.code, found.message, found.hint) for found in findings]
-
-
-def deferred_line(plan: Plan) -> str:
-    """Return the line about a target that was provisioned for another machine."""
-    where = "the CPU" if plan.device is None else plan.device.name or "a GPU"
-    return (
-        f"set up for another machine: ONNX Runtime {plan.version}, {plan.build}, on {where}; "
-        f"the check runs there (`imprint check`): {plan.reason}"
-    )

@@ -33,7 +33,7 @@ def test_imports_keep_the_layers() -> None:
         ("imprint/planning/model.py", "import imprint.paths"),
         ("imprint/probing/host.py", "import imprint.state.files"),
         ("imprint/errors.py", "import typer"),
-        ("imprint/operations/result.py", "import imprint_cli.exits"),
+        ("imprint/results.py", "import imprint_cli.exits"),
         ("imprint/newcomer.py", "import json"),
         ("cmd/imprint_cli/app.py", "import onnxruntime"),
     ],

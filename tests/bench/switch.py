@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from imprint import resources  # noqa: E402 - the checkout's own
-from imprint.operations.context import Context  # noqa: E402
+from imprint.context import Context  # noqa: E402
 from imprint.operations.setup import SetupOptions, setup  # noqa: E402
 from imprint.paths import Home  # noqa: E402
 from imprint.runtime.check.children import child_environment  # noqa: E402

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from imprint.causes.catalogue import catalogue
-from imprint.operations.planning_inputs import HELPLESS, advised, load_builds
 from imprint.planning.model import Plan, Request
 from imprint.planning.wire import machine_from_json
+from imprint.situation.inputs import HELPLESS, advised, load_builds
 from planning.test_golden import case_of, planned
 
 GOLDEN = Path(__file__).resolve().parents[1] / "planning" / "golden"

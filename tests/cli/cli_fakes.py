@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from imprint import errors
-from imprint.operations.result import Remark, Result
+from imprint.results import Remark, Result
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json
 

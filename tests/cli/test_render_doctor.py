@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from imprint.context import Context
 from imprint.doctor.checks import CHECKS, run
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import counts
 from imprint.doctor.standing import verdict_of
 from imprint.errors import UsageError
-from imprint.operations.context import Context
 from imprint.operations.doctor import explain_code
 from imprint.paths import Home
 from imprint_cli.render_doctor import render_explanation, render_findings

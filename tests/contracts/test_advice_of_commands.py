@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from contracts.cases import MACHINES
+from imprint.context import Context
 from imprint.errors import UsageError
 from imprint.operations.config import set_key
-from imprint.operations.context import Context
 from imprint.operations.embed import EmbedOptions, text_that_is_a_file
-from imprint.operations.plan import PlanOptions, plan, read_machine
-from imprint.operations.result import Result
+from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.rollback import rollback
 from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
+from imprint.results import Result
+from imprint.situation.documents import read_machine
 
 GPU_MACHINE = str(next(path for path in sorted(MACHINES.iterdir()) if '"8.' in path.read_text("utf-8")))
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from imprint.operations import planning_inputs
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
-from imprint.operations.targets import target_of
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Verdict
 from imprint.probing.survey import survey
+from imprint.situation import inputs as planning_inputs
+from imprint.situation.targets import target_of
 from imprint.state import verdicts
 from support.fake_cuda import FakeDriver, WithoutHardware, compile_driver, device_line
 from support.foreign import CUDA13, NVIDIA, Foreign

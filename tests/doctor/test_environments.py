@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.journal import Journal

@@ -4,11 +4,11 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+from imprint.context import Context
 from imprint.doctor.checks_place import disk_unused
 from imprint.doctor.facts import Unused
 from imprint.doctor.gathering import Gathering, unused
 from imprint.errors import ImprintError
-from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
 from imprint.runtime.foreign import journal

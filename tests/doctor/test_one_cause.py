@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
+from imprint.context import Context
+from imprint.doctor import looking as doctor_facts
 from imprint.doctor.checks import CHECKS, run
 from imprint.doctor.facts import Facts, OwnImport
 from imprint.doctor.findings import Finding
 from imprint.doctor.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
-from imprint.operations import doctor_facts
-from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import blamed
-from imprint.operations.planning_inputs import advised, load_builds
-from imprint.operations.verdict import remarks_of_verdict
 from imprint.paths import Home
 from imprint.planning.model import Installed, Nvidia, Request
 from imprint.planning.rule import decide as plan_for
@@ -31,6 +29,8 @@ from imprint.probing.once import OnceHost
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.reads import Needs
 from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide
+from imprint.situation.inputs import advised, load_builds
+from imprint.situation.verdict import remarks_of_verdict
 from imprint.values import replace as replace_value
 from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, facts_from_json
 

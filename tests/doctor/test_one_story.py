@@ -10,7 +10,7 @@ import pytest
 
 from doctor.test_environments import LIBRARIES, STATES, Breakage, Environment
 from doctor.test_real_environments import Real
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Device
 from imprint.runtime.check.run import CheckResult

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
 from imprint.runtime.distributions import inventory

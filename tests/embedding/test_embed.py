@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from embedding.test_outputs import parse_npy
+from imprint.context import Context
 from imprint.embedding.models import folder_of, load_catalogue
 from imprint.errors import ImprintError, InterruptedByUserError, InvalidValueError, UsageError
-from imprint.operations.context import Context
 from imprint.operations.embed import EmbedOptions, embed
-from imprint.operations.result import Result
 from imprint.paths import Home
+from imprint.results import Result
 from imprint.runtime.events import Event
 from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
 from imprint.state import last_run

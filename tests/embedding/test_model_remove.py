@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.embedding.models import flaws, folder_of, load_catalogue
 from imprint.errors import BusyError, ImprintError, InvalidValueError
-from imprint.operations.context import Context
 from imprint.operations.model import list_models, remove_model
 from imprint.paths import Home
 from imprint.state import mutex

@@ -18,10 +18,10 @@ from bench import embed_throughput as bench
 from contracts.runner import ROOT, run_cli, scrubbed
 from embedding.test_client import embed as embed_with
 from embedding.test_outputs import parse_npy
+from imprint.context import Context
 from imprint.embedding.client import Settings
 from imprint.embedding.models import model_files
 from imprint.errors import ImprintError
-from imprint.operations.context import Context
 from imprint.paths import Home
 from imprint.runtime.target import Target, current_target
 

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from imprint.errors import ImprintError
-from imprint.operations.result import Result
 from imprint.probing.host import ChildResult, RealHost
+from imprint.results import Result
 from imprint.runtime import checkpoint
 from imprint.runtime.foreign import inplace
 from support.foreign import Wheels

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.errors import ImprintError
-from imprint.operations.context import Context
 from imprint.operations.prune import prune
-from imprint.operations.result import Result
 from imprint.operations.rollback import rollback
 from imprint.operations.status import status
+from imprint.results import Result
 from imprint.runtime.target import current_target
 from support.handmade import plant
 from support.hostile_homes import Disorder, disturb

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime.check.children import child_environment

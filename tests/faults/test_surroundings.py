@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.errors import ImprintError, InterruptedByUserError, NetworkError, NoSpaceError
 from imprint.hints import helps
 from imprint.operations.bundle import BundleOptions, bundle
 from imprint.operations.check import check
-from imprint.operations.context import Context
 from imprint.operations.status import status
 from imprint.paths import Home
 from imprint.runtime.installer.uv import Sources, find_uv

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from contracts.shapes import SHAPES, problems
+from imprint.context import Context
 from imprint.errors import ImprintError, IntegrityError, NetworkError, UsageError
 from imprint.operations.bundle import BundleOptions, bundle
-from imprint.operations.context import Context
-from imprint.operations.result import Result
 from imprint.paths import Home
 from imprint.planning.model import Libc, Platform
+from imprint.results import Result
 from imprint.runtime.installer.bundle import parse_files, spot_of
 from imprint.runtime.installer.bundle_folder import parse_manifest
 from support.hostile_index import Index, serving

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.errors import ImprintError, UsageError
 from imprint.operations.bundle import BundleOptions, bundle
-from imprint.operations.context import Context
 from imprint.paths import Home
 from support.sandbox import snapshot
 

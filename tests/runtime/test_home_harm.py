@@ -19,8 +19,8 @@ import pytest
 from contracts.runner import ROOT, run_cli, scrubbed
 from imprint.errors import ImprintError
 from imprint.operations.prune import prune
-from imprint.operations.result import Result
 from imprint.paths import Home
+from imprint.results import Result
 from imprint.runtime.foreign import journal
 from imprint.runtime.managed import deferred
 from support.foreign import Wheels

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.operations.check import check
-from imprint.operations.context import Context
 from imprint.operations.prune import prune
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from imprint.context import Context
 from imprint.errors import ImprintError, InterruptedByUserError, NetworkError
 from imprint.hints import helps
-from imprint.operations.context import Context
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime.interrupts import interruptible

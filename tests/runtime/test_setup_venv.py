@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from contracts.shapes import SHAPES, problems
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.operations.check import check
-from imprint.operations.context import Context
 from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.prune import prune
-from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.operations.status import status
 from imprint.planning.model import Device, Machine
+from imprint.results import Result
 from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.distributions import inventory
 from imprint.runtime.events import Event

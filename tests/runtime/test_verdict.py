@@ -196,7 +196,7 @@ def test_a_check_that_could_not_be_made_proves_nothing(place: Place) -> None:
 
 def test_a_gpu_that_was_proved_on_other_files_is_said_to_be(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.setup("gpu")
-    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: MACHINE)
     context = replace(place.context, flags={"model.device": "gpu"})
     assert status(context, prove=Counted()).data["line"].startswith("embeddings run on NVIDIA L4 (ONNX Runtime")
     touched(place)
@@ -230,8 +230,8 @@ def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
     (warning,) = result.warnings
     assert CAUSE in warning.message
     assert "which downloads nothing" in (warning.hint or "")
-    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
-    monkeypatch.setattr("imprint.operations.doctor_facts.survey", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.doctor.looking.survey", lambda *_, **__: MACHINE)
     context = replace(place.context, flags={"model.device": "gpu"})
     told = status(context)
     assert CAUSE in told.data["line"]
@@ -275,7 +275,7 @@ def test_what_is_kept_for_another_try_goes_when_nobody_wants_one(place: Place, f
 
 
 def test_where_the_disk_is_full_nothing_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("imprint.operations.retrying.KEEP_FREE", 1 << 60)
+    monkeypatch.setattr("imprint.provisioning.retrying.KEEP_FREE", 1 << 60)
     place.check = failing
     (warning,) = place.setup("gpu").warnings
     assert "which downloads 1.2 GB again" in (warning.hint or "")

@@ -16,11 +16,11 @@ from imprint.errors import ImprintError, IntegrityError, InterruptedByUserError,
 from imprint.operations.check import check
 from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.prune import prune
-from imprint.operations.result import Result
 from imprint.operations.rollback import rollback
 from imprint.operations.status import status
 from imprint.paths import Home
 from imprint.planning.model import Device, Libc, Nvidia, Platform
+from imprint.results import Result
 from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.installer import space
 from imprint.runtime.managed import deferred
@@ -106,7 +106,7 @@ def test_there_a_gpu_that_does_not_compute_ends_on_the_cpu(place: Place) -> None
 def test_there_the_first_check_decides(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     provision_for_a_gpu(place)
     place.machine = MACHINE
-    monkeypatch.setattr("imprint.operations.planning_inputs.survey_here", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: MACHINE)
     context = on(place, "gpu").context
     assert status(context, prove=lenient_check).data["runs_on"] == "cpu", "nothing is proved yet"
     assert not check(context, prove=failing_check).ok

@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.prune import prune
-from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Machine
+from imprint.results import Result
 from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.events import Event
 from support.foreign import BUILDS, RUNTIME_REQUIRES, Wheels, make_wheels

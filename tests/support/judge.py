@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from imprint.errors import ImprintError
-from imprint.operations.result import Result
+from imprint.results import Result
 from support.handmade import Handmade, expected
 from support.sandbox import Entry, differences
 

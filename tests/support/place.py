@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from imprint.context import Context
 from imprint.embedding.models import folder_of, load_catalogue
-from imprint.operations.context import Context
-from imprint.operations.result import Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python
 from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.results import Result
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.events import Event
 from imprint.runtime.managed.recipe import own_python

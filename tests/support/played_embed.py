@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.embed import EmbedOptions, embed
-from imprint.operations.result import Result
+from imprint.results import Result
 from imprint_cli.exits import explain
 from imprint_cli.machine import envelope
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from support.foreign import BUILDS, Foreign
 from support.played_check import home_with_model, played_check

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.operations.check import check
-from imprint.operations.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import EmbedOptions, embed
 from imprint.operations.plan import PlanOptions, plan
-from imprint.operations.result import Remark, Result
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.operations.status import status
-from imprint.operations.verdict import Prove
+from imprint.results import Remark, Result
 from imprint.runtime.check.run import run_check
+from imprint.situation.verdict import Prove
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,9 @@ def bundle(  # noqa: PLR0913 - a command's options are its arguments
     json: Json = False,
 ) -> Answer:
     """Collect what a machine without a network needs."""
+    from imprint.context import Context
     from imprint.operations.bundle import BundleOptions
     from imprint.operations.bundle import bundle as collect
-    from imprint.operations.context import Context
     from imprint_cli.progress import Progress
     from imprint_cli.provision import render_bundle
 

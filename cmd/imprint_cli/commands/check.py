@@ -17,8 +17,8 @@ def check(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Check the installed runtime now and record the outcome."""
+    from imprint.context import Context
     from imprint.operations.check import check as prove
-    from imprint.operations.context import Context
     from imprint_cli.render import render_check
 
     return Answer(prove(Context.of_process(), venv, placement=placement), render_check)

@@ -36,8 +36,8 @@ def list_(
     """List every key and its current value."""
     from functools import partial
 
+    from imprint.context import Context
     from imprint.operations.config import list_keys
-    from imprint.operations.context import Context
     from imprint_cli.render import render_keys
 
     return Answer(list_keys(Context.of_process()), partial(render_keys, origins=show_origin))
@@ -53,8 +53,8 @@ def get(
     """Print the value of a key; exit 1 if it has none."""
     from functools import partial
 
+    from imprint.context import Context
     from imprint.operations.config import get_key
-    from imprint.operations.context import Context
     from imprint_cli.render import render_value
 
     return Answer(get_key(Context.of_process(), key), partial(render_value, origin=show_origin))
@@ -71,8 +71,8 @@ def set_(
 
     With `-` as its value, a secret is read from standard input.
     """
+    from imprint.context import Context
     from imprint.operations.config import set_key
-    from imprint.operations.context import Context
     from imprint.state.settings import key_of
     from imprint_cli.render import render_set
 
@@ -89,8 +89,8 @@ def unset(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Remove a key from the configuration file, so that its default applies again."""
+    from imprint.context import Context
     from imprint.operations.config import unset_key
-    from imprint.operations.context import Context
     from imprint_cli.render import render_unset
 
     return Answer(unset_key(Context.of_process(), key), render_unset)
@@ -102,8 +102,8 @@ def path(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Print the path of the configuration file."""
+    from imprint.context import Context
     from imprint.operations.config import config_path
-    from imprint.operations.context import Context
     from imprint_cli.render import render_path
 
     return Answer(config_path(Context.of_process()), render_path)

@@ -9,7 +9,7 @@ def devices(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """List the GPUs and the builds that run on each."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.devices import devices as list_devices
     from imprint_cli.render import render_devices
 

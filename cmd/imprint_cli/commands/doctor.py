@@ -64,7 +64,7 @@ def doctor(  # noqa: PLR0913 - a command's options are its arguments
 
     It changes nothing.
     """
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.doctor import DoctorOptions, diagnose, explain_code, list_checks
     from imprint_cli.render_doctor import render_checks, render_explanation, render_report, rendering
 

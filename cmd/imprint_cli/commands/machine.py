@@ -21,7 +21,7 @@ def machine(
 
     These are the facts that plans depend on; `imprint plan --machine FILE` takes them back.
     """
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.machine import machine as survey_here
 
     return Answer(survey_here(Context.of_process(), venv, redacted=redact), None)

@@ -24,7 +24,7 @@ def list_(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """List the models and which of them are installed."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.model import list_models
 
     return Answer(list_models(Context.of_process()), render_models)
@@ -37,7 +37,7 @@ def show(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Show everything known about one model."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.model import show_model
 
     return Answer(show_model(Context.of_process(), name), render_model)
@@ -50,7 +50,7 @@ def path(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Print the folder of an installed model."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.model import model_path
 
     return Answer(model_path(Context.of_process(), name), lambda data: str(data["path"]))
@@ -67,7 +67,7 @@ def remove(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Remove an installed model and say how much space that frees."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.model import remove_model
 
     return Answer(remove_model(Context.of_process(), name, wait_seconds=wait), render_removed)

@@ -106,7 +106,7 @@ def rollback(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Go back to the previous runtime, offline."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.rollback import rollback as roll_back
     from imprint_cli.provision import render_setup
 
@@ -124,7 +124,7 @@ def prune(
     json: Json = False,  # noqa: ARG001 - as above
 ) -> Answer:
     """Remove unused runtimes and downloads."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.prune import prune as free
     from imprint_cli.provision import render_prune
 

@@ -10,7 +10,7 @@ def status(
     json: Json = False,  # noqa: ARG001 - `main` reads it
 ) -> Answer:
     """Say in one line what embeddings run on, why, and since when."""
-    from imprint.operations.context import Context
+    from imprint.context import Context
     from imprint.operations.status import status as look
     from imprint_cli.render import render_status
 

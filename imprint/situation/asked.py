@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from imprint.context import Context
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import request_of
-from imprint.operations.result import Remark
+from imprint.results import Remark
+from imprint.situation.inputs import request_of
 
 
 def unused_gpu_device(context: Context, *, written: bool = False) -> tuple[Remark, ...]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from imprint.context import Context
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs
-from imprint.operations.targets import command_of
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.rule import asks_for_gpu
 from imprint.runtime.distributions.base import BASE_DOWNLOAD
 from imprint.runtime.installer import space
 from imprint.runtime.managed import deferred
+from imprint.situation.inputs import Inputs
+from imprint.situation.targets import command_of
 from imprint.sizes import in_units
 
 KEEP_FREE = 5 * 10**9

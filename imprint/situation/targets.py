@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import load_builds
 from imprint.quoting import quoted, shell_of
 from imprint.runtime.distributions import inventory
 from imprint.runtime.distributions.damage import INTERRUPTED, together, words_of
@@ -18,6 +17,7 @@ from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.target import find_environment
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target, current_target
+from imprint.situation.inputs import load_builds
 from imprint.state.findings import Findings
 
 

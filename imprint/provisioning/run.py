@@ -10,24 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.check import failure_of, lies_outside, name_of, record
-from imprint.operations.context import Context
-from imprint.operations.downloads import Download, download_into, sizes_of
-from imprint.operations.planning_inputs import Inputs, gather, load_builds, machine_here
-from imprint.operations.remarks import (
-    changes_to_json,
-    deferred_to_json,
-    remarks_of_left_out,
-    remarks_of_pruned,
-    remarks_of_skipped,
-    remarks_of_vendors,
-    tell_pruned,
-)
-from imprint.operations.result import Remark, Result
-from imprint.operations.retrying import keep_for_retry, release_unless_wanted, retry_hint
-from imprint.operations.setup_options import (
+from imprint.planning.model import Device, Installed, Plan
+from imprint.planning.wire import plan_to_json
+from imprint.provisioning.downloads import Download, download_into, sizes_of
+from imprint.provisioning.options import (
     Seams,
     SetupOptions,
     Story,
@@ -36,11 +25,17 @@ from imprint.operations.setup_options import (
     provide_model,
     refusal_of,
 )
-from imprint.operations.status import deferred_line, remarks_of
-from imprint.operations.targets import damage_in
-from imprint.operations.verdict import default_hint, holds, judge, judge_just_proved
-from imprint.planning.model import Device, Installed, Plan
-from imprint.planning.wire import plan_to_json
+from imprint.provisioning.remarks import (
+    changes_to_json,
+    deferred_to_json,
+    remarks_of_left_out,
+    remarks_of_pruned,
+    remarks_of_skipped,
+    remarks_of_vendors,
+    tell_pruned,
+)
+from imprint.provisioning.retrying import keep_for_retry, release_unless_wanted, retry_hint
+from imprint.results import Remark, Result
 from imprint.runtime import prune
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.checkpoint import reached
@@ -54,6 +49,11 @@ from imprint.runtime.managed.place import ManagedPlace
 from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
+from imprint.situation.checked import failure_of, lies_outside, name_of, record
+from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
+from imprint.situation.reading import remarks_of
+from imprint.situation.targets import damage_in
+from imprint.situation.verdict import default_hint, deferred_line, holds, judge, judge_just_proved
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.values import replace as replace_value

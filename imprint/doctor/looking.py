@@ -7,11 +7,9 @@ error beside it.
 from __future__ import annotations
 
 import contextlib
-import io
 import math
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +17,13 @@ from typing import Any
 
 from imprint import envvars, resources
 from imprint.causes.situation import here
+from imprint.context import Context
 from imprint.doctor import gathering, own_import, probe
 from imprint.doctor.facts import Aside, Embedded, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
 from imprint.doctor.gathering import Gathering
 from imprint.doctor.libraries import cuda_major, wanted_libraries
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations import planning_inputs
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs
-from imprint.operations.verdict import Prove, look_at
 from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Gpu, Machine, Plan, Verdict
@@ -43,6 +38,9 @@ from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.target import build_of, environment_target
 from imprint.runtime.target import Target, current_target
 from imprint.runtime.verdict import Seen
+from imprint.situation import inputs as planning_inputs
+from imprint.situation.inputs import Inputs
+from imprint.situation.verdict import Prove, look_at
 from imprint.state import config, last_run, mutex, settings, verdicts
 from imprint.state.config import Setting
 from imprint.state.findings import Findings
@@ -67,7 +65,7 @@ TRY_SECONDS = 75.0
 CPU_SECONDS = 30.0
 """For loading it, or for the check, where no GPU is there to be started."""
 
-TEXT = "a text to see whether embedding works"
+Embed = Callable[[], Embedded]
 
 
 def gather(  # noqa: PLR0913 - all but the first are keywords
@@ -78,11 +76,12 @@ def gather(  # noqa: PLR0913 - all but the first are keywords
     slow: frozenset[str] = frozenset(),
     host: Host | None = None,
     prove: Prove | None = None,
+    embed: Embed | None = None,
 ) -> Facts:
     """Return everything the checks judge about the managed target, or about the environment `venv`.
 
     `slow` names those slow facts that are wanted (`unused`, `embedded`). `host` None: this machine. `prove` runs the
-    check where none that holds is recorded, None: the check itself.
+    check where none that holds is recorded, None: the check itself. `embed` makes one real embedding.
     """
     gathered = Gathering()
     damages = Findings()
@@ -106,7 +105,7 @@ def gather(  # noqa: PLR0913 - all but the first are keywords
     known = _Known(context, target, second, prove or _prove)
     planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
     inputs: Inputs | None = planned["plan"]
-    third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep)
+    third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep, embed=embed)
     kept = gathered.together(
         QUICK_SECONDS,
         receipt=lambda: known.receipt(damages),
@@ -229,6 +228,7 @@ def _try(  # noqa: PLR0913 - one call site
     *,
     slow: frozenset[str],
     deep: bool,
+    embed: Embed | None,
 ) -> dict[str, Any]:
     """Start what takes longest: loading, one embedding, and the walk over what is unused."""
     settled = first["config"]
@@ -242,8 +242,8 @@ def _try(  # noqa: PLR0913 - one call site
         asked["seen"] = lambda: known.seen(inputs, first["last"])
     if "unused" in slow:
         asked["unused"] = lambda: gathering.unused(context.home)
-    if "embedded" in slow and known.managed and known.starts:
-        asked["embedded"] = lambda: _embedded(context)
+    if embed is not None and "embedded" in slow and known.managed and known.starts:
+        asked["embedded"] = embed
     nothing = dict.fromkeys(("loaded", "own_import", "model", "unused", "embedded", "seen"))
     return nothing | gathered.together(TRY_SECONDS, **asked)
 
@@ -387,20 +387,6 @@ def _model(context: Context, name: str, *, deep: bool) -> str:
     if wrong:
         raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint=helps("repair-here"), code="model-damaged")
     return name
-
-
-def _embedded(context: Context) -> Embedded:
-    from imprint.operations.embed import EmbedOptions, embed
-
-    started = time.monotonic()
-    done = embed(
-        context,
-        EmbedOptions(texts=(TEXT,), format="text"),
-        lambda _: None,
-        stdin=io.BytesIO,
-        stdout=io.BytesIO(),
-    )
-    return Embedded(str(done.data["provider"]), int(done.data["dims"]), round(time.monotonic() - started, 2))
 
 
 def _number(text: str | None) -> float | None:

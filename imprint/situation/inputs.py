@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from imprint import resources
+from imprint.context import Context
 from imprint.errors import StateError, StateNewerError, UsageError
 from imprint.hints import helps
-from imprint.operations.context import Context
 from imprint.paths import is_absent
 from imprint.planning.builds import BuildTable, parse_builds
 from imprint.planning.model import Installed, Libc, Machine, Plan, Python, Request, Verdict
@@ -180,20 +180,6 @@ def load_builds(*, digests: bool = True) -> BuildTable:
     folder = resources.lock_path("base.txt").parent
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.txt"))}
     return parse_builds(table, found, CHECK_ID)
-
-
-def parse_document(text: str, source: str, hint: str) -> object:
-    """Return the JSON value of a document somebody gave us.
-
-    Raises UsageError that names the source and the line, with the hint of the name `hint`.
-    """
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        problem = f"{source} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise UsageError(problem, hint=helps(hint)) from None
-    except RecursionError:
-        raise UsageError(f"{source} is nested too deeply", hint=helps(hint)) from None
 
 
 def machine_here(machine: Machine, context: Context) -> Machine:

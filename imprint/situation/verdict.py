@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from imprint.causes.situation import here
+from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.operations.context import Context
-from imprint.operations.result import Remark
-from imprint.operations.targets import command_for, command_of, damage_in
 from imprint.planning.model import Device, Plan
+from imprint.results import Remark
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
 from imprint.runtime.check.proof import Proof
@@ -26,6 +25,7 @@ from imprint.runtime.distributions.base import lacking
 from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
+from imprint.situation.targets import command_for, command_of, damage_in
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
@@ -235,3 +235,12 @@ def default_hint(context: Context, plan: Plan, venv: Path | None = None) -> str 
     if plan.device is not None or plan.build is None or setting.origin != "default" or setting.value != "cpu":
         return None
     return helps("default-device", setup=command_of("setup", venv))
+
+
+def deferred_line(plan: Plan) -> str:
+    """Return the line about a target that was provisioned for another machine."""
+    where = "the CPU" if plan.device is None else plan.device.name or "a GPU"
+    return (
+        f"set up for another machine: ONNX Runtime {plan.version}, {plan.build}, on {where}; "
+        f"the check runs there (`imprint check`): {plan.reason}"
+    )

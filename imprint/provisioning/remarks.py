@@ -7,7 +7,7 @@ from typing import Any
 
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.hints import helps
-from imprint.operations.result import Remark
+from imprint.results import Remark
 from imprint.runtime.distributions import vendors
 from imprint.runtime.distributions.claims import Skipped
 from imprint.runtime.distributions.unused import Need

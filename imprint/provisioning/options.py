@@ -8,23 +8,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from imprint import resources
+from imprint.context import Context
 from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
-from imprint.operations.asked import unused_gpu_device
-from imprint.operations.context import Context
-from imprint.operations.downloads import Download
-from imprint.operations.planning_inputs import Inputs, request_of
-from imprint.operations.result import Remark
 from imprint.planning import facts
 from imprint.planning.model import Machine, Plan
+from imprint.provisioning.downloads import Download
 from imprint.quoting import typed
+from imprint.results import Remark
 from imprint.runtime.check.run import run_check
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources, find_uv
 from imprint.runtime.managed import generations
 from imprint.runtime.managed.recipe import own_interpreter
+from imprint.situation.asked import unused_gpu_device
+from imprint.situation.inputs import Inputs, request_of
 from imprint.state import config, mutex
 
 CONFIRM_ABOVE = 100 * 10**6

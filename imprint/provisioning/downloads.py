@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from imprint.operations.context import Context
-from imprint.operations.planning_inputs import Inputs
-from imprint.operations.verdict import model_problem
+from imprint.context import Context
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.runtime.distributions.base import BASE_DOWNLOAD, BASE_INSTALLED
+from imprint.situation.inputs import Inputs
+from imprint.situation.verdict import model_problem
 from imprint.state import config
 from imprint.values import Record
 

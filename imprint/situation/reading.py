@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from imprint.context import Context
 from imprint.errors import ImprintError
-from imprint.operations.context import Context
+from imprint.results import Remark
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -30,3 +31,8 @@ def read_as_writer(
             return read(writing), writing
     except ImprintError:
         return answer, findings
+
+
+def remarks_of(findings: Findings) -> list[Remark]:
+    """Return the remarks on state files that could not be used."""
+    return [Remark(found.code, found.message, found.hint) for found in findings]
