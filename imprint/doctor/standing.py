@@ -8,8 +8,8 @@ from imprint.errors import ImprintError
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.result import CPU
-from imprint.runtime.distributions.base import lacking
 from imprint.runtime.distributions.damage import INTERRUPTED, together, words_of
+from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.distributions.metadata import is_vendor
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.values import replace

@@ -22,7 +22,7 @@ from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
 from imprint.provisioning.options import SetupOptions, free_threaded, sources_of
 from imprint.results import Remark, Result
-from imprint.runtime.distributions.base import BASE_LOCK
+from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer import bundle as collecting
 from imprint.runtime.installer import space

@@ -8,7 +8,7 @@ from typing import Any
 from imprint.context import Context
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
-from imprint.runtime.distributions.base import BASE_DOWNLOAD, BASE_INSTALLED
+from imprint.runtime.distributions.embedding_needs import BASE_DOWNLOAD, BASE_INSTALLED
 from imprint.situation.inputs import Inputs
 from imprint.situation.verdict import model_problem
 from imprint.state import config

@@ -10,7 +10,7 @@ from imprint.hints import helps
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.rule import asks_for_gpu
-from imprint.runtime.distributions.base import BASE_DOWNLOAD
+from imprint.runtime.distributions.embedding_needs import BASE_DOWNLOAD
 from imprint.runtime.installer import space
 from imprint.runtime.managed import deferred
 from imprint.situation.inputs import Inputs

@@ -40,7 +40,7 @@ from imprint.runtime import prune
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import vendors
-from imprint.runtime.distributions.base import BASE_LOCK
+from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.foreign.place import ForeignPlace
 from imprint.runtime.installer.uv import Sources, find_uv

@@ -21,7 +21,7 @@ from imprint.runtime.check import proof
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.reads import Needs, needs_of
 from imprint.runtime.check.result import CPU, CheckResult
-from imprint.runtime.distributions.base import lacking
+from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
@@ -172,7 +172,7 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
         return False
     from imprint import resources
     from imprint.probing.host import RealHost
-    from imprint.runtime.distributions.base import BASE_LOCK
+    from imprint.runtime.distributions.embedding_needs import BASE_LOCK
     from imprint.runtime.foreign import inplace
 
     locks = (resources.lock_path(plan.lock), resources.lock_path(BASE_LOCK))

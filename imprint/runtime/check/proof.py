@@ -21,7 +21,7 @@ from imprint.runtime.check.identity import CHECK_ID
 from imprint.runtime.check.reads import Needs, needs_from_json
 from imprint.runtime.check.result import CheckResult
 from imprint.runtime.distributions import inventory
-from imprint.runtime.distributions.base import NEEDED
+from imprint.runtime.distributions.embedding_needs import NEEDED
 from imprint.runtime.target import Target
 from imprint.values import Record
 

@@ -10,8 +10,8 @@ from imprint.paths import Home
 from imprint.planning.builds import BuildTable
 from imprint.planning.model import Plan
 from imprint.probing.host import RealHost
-from imprint.runtime.distributions.base import BASE_LOCK
 from imprint.runtime.distributions.claims import Skipped
+from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.foreign import inplace

@@ -14,7 +14,7 @@ from pathlib import Path
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Plan
-from imprint.runtime.distributions.base import BASE_INSTALLED, BASE_LOCK
+from imprint.runtime.distributions.embedding_needs import BASE_INSTALLED, BASE_LOCK
 
 
 @dataclass(frozen=True, slots=True)
