@@ -43,7 +43,7 @@ def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
 
 def _command(arguments: Sequence[str]) -> str:
     """Return the command line as it may be told: the command's words and the names of options."""
-    from imprint_cli.app import COMMANDS, words_of
+    from imprint_cli.registry import COMMANDS, words_of
 
     words = words_of(arguments, COMMANDS)[:1]
     given = list(arguments)[: list(arguments).index("--")] if "--" in arguments else arguments

@@ -25,9 +25,9 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
 
 
 def _models() -> Iterable[str]:
-    from imprint.embedding.models import load_catalogue
+    from imprint.operations.model import names
 
-    return load_catalogue().models
+    return names()
 
 
 a_model = completed_by(_models)

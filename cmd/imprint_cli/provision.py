@@ -8,9 +8,9 @@ from typing import Any
 from imprint.context import Context
 from imprint.errors import UsageError
 from imprint.hints import helps
+from imprint.operations.machine import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Plan
-from imprint.situation.documents import LONGEST, read_machine
 from imprint.sizes import in_units as size
 from imprint_cli import human
 from imprint_cli.answer import Answer

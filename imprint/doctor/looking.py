@@ -28,9 +28,10 @@ from imprint.planning.builds import BuildTable, Wheel
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Gpu, Machine, Plan, Verdict
 from imprint.planning.rule import decide
-from imprint.probing.host import Host, RealHost
+from imprint.probing.host import Host
 from imprint.probing.once import OnceHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.distributions import inventory
 from imprint.runtime.distributions.inventory import RuntimePackage

@@ -10,23 +10,33 @@ from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.choices import Choice, device_choices, gpu_device_choices
-from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 from imprint.results import Remark, Result
 from imprint.runtime.target import current_target
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import read_as_writer, remarks_of
-from imprint.state import config
+from imprint.state import config, config_file
 from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
-from imprint.state.settings import BATCH_TOKENS, Value, key_of
+from imprint.state.settings import BATCH_TOKENS, KEYS, Value, key_of
 
 HIDDEN = "(set, not shown)"
 """What a list shows in place of a secret."""
 
 PLANNED = ("model.device", "model.gpu_device")
 """The keys whose choices depend on this machine; looking at it is done when one of them is set, never when read."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all keys."""
+    return tuple(KEYS)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a key's value is a secret. Raises InvalidValueError for a key that there is not."""
+    return key_of(name).secret
 
 
 def list_keys(context: Context) -> Result:
@@ -70,7 +80,7 @@ def set_key(context: Context, name: str, text: str) -> Result:
     """
     if name.startswith("model."):
         _check_model(context, name, text)
-    written = config.set_value(context.home, name, text)
+    written = config_file.set_value(context.home, name, text)
     return _changed(context, name, written)
 
 
@@ -93,7 +103,7 @@ def _check_model(context: Context, name: str, text: str) -> None:
 
 def unset_key(context: Context, name: str) -> Result:
     """Remove one key from the file; return the value that holds now."""
-    was_there = config.unset_value(context.home, name)
+    was_there = config_file.unset_value(context.home, name)
     if name not in _known(context):
         return Result({"keys": [], "removed": was_there, "written": None, "apply": None})
     result = _changed(context, name, None)
@@ -182,8 +192,8 @@ def _holds_gpu_build(context: Context) -> bool:
 
 
 def _usable_cores(context: Context) -> int | None:
-    from imprint.probing.host import RealHost
     from imprint.probing.processor import usable_cores
+    from imprint.probing.this_machine import RealHost
 
     return usable_cores(RealHost(context.environ))
 

@@ -9,8 +9,8 @@ from imprint.planning.choices import DeviceReport
 from imprint.planning.choices import devices as report_devices
 from imprint.planning.model import Request
 from imprint.planning.rule import decide
-from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 from imprint.results import Result
 from imprint.runtime.target import current_target
 from imprint.situation.inputs import load_builds

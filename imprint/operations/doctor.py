@@ -48,6 +48,11 @@ class DoctorOptions:
     venv: Path | None = None
 
 
+def codes() -> tuple[str, ...]:
+    """Return every code that can be explained."""
+    return tuple(catalogue().causes)
+
+
 def list_checks() -> Result:
     """Return every check's id and what it looks at."""
     return Result({"checks": [{"id": check.id, "about": check.about} for check in CHECKS]})

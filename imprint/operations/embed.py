@@ -20,8 +20,8 @@ from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.hints import helps
 from imprint.planning.model import Device, Plan
-from imprint.probing.host import RealHost
 from imprint.probing.processor import usable_cores
+from imprint.probing.this_machine import RealHost
 from imprint.quoting import typed
 from imprint.results import Remark, Result
 from imprint.runtime import proofs
@@ -44,6 +44,8 @@ from imprint.state.last_run import LastRun
 from imprint.state.settings import BATCH_TOKENS
 
 INPUT_FORMATS = ("lines", "jsonl")
+
+__all__ = ["STDOUT", "EmbedOptions", "embed"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ from pathlib import Path
 
 from imprint.context import Context
 from imprint.planning.wire import machine_to_json
-from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 from imprint.results import Result
+from imprint.situation.documents import LONGEST, read_machine
 from imprint.situation.targets import target_of
+
+__all__ = ["LONGEST", "machine", "read_machine"]
 
 
 def machine(context: Context, venv: Path | None = None, *, redacted: bool = False) -> Result:

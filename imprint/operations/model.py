@@ -15,6 +15,11 @@ from imprint.runtime.interrupts import interruptible
 from imprint.state import config, mutex
 
 
+def names() -> tuple[str, ...]:
+    """Return the names of the catalogue's models."""
+    return tuple(load_catalogue().models)
+
+
 def list_models(context: Context) -> Result:
     """Return every model of the catalogue: its facts, whether it is installed, and which one is configured."""
     chosen = _configured(context)

@@ -14,6 +14,7 @@ from imprint.hints import helps
 from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import plan_to_json
+from imprint.provisioning.downloads import download_for
 from imprint.results import Remark, Result
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, advised, gather, gather_what_if, load_builds
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from imprint.runtime.target import Target
     from imprint.situation.verdict import Prove
 from imprint.situation.documents import LONGEST, parse_installed, parse_python_option, read_machine, read_verdicts
+
+__all__ = ["PlanOptions", "download_for", "plan"]
 
 
 @dataclass(frozen=True, slots=True)

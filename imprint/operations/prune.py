@@ -13,7 +13,7 @@ from imprint.hints import helps
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
-from imprint.probing.host import RealHost
+from imprint.probing.this_machine import RealHost
 from imprint.provisioning.remarks import changes_to_json, deferred_to_json, remarks_of_pruned, remarks_of_skipped
 from imprint.results import Result
 from imprint.runtime import prune as pruning

@@ -203,8 +203,8 @@ def machine_here(machine: Machine, context: Context) -> Machine:
 
 def survey_here(context: Context, *, hardware: bool, python: Path | None = None, processor: bool = True) -> Machine:
     """Return this machine as `python` (None: the interpreter that runs this) finds it."""
-    from imprint.probing.host import RealHost
     from imprint.probing.survey import survey
+    from imprint.probing.this_machine import RealHost
 
     return survey(RealHost(context.environ), python=python, hardware=hardware, processor=processor)
 

@@ -171,7 +171,7 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
     if target.managed:
         return False
     from imprint import resources
-    from imprint.probing.host import RealHost
+    from imprint.probing.this_machine import RealHost
     from imprint.runtime.distributions.embedding_needs import BASE_LOCK
     from imprint.runtime.foreign import inplace
 

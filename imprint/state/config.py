@@ -85,7 +85,7 @@ def load(home: Home, environ: Mapping[str, str], flags: Mapping[str, str]) -> Co
     Raises StateError (the file is no TOML or cannot be read), InvalidValueError (an unknown key or a bad value, with
     the option, variable or file that holds it).
     """
-    foreign = _foreign(home)
+    foreign = foreign_home(home)
     stored = {name: (value, home.config) for name, value in _configured(home, ours=foreign is None).items()}
     exposed = tuple(name for name in stored if key_of_file(name, home.config).secret)
     locked = None
@@ -113,7 +113,7 @@ def _configured(home: Home, *, ours: bool) -> dict[str, Any]:
     return found if ours or all(map(is_key, found)) else {}
 
 
-def _foreign(home: Home) -> ImprintError | None:
+def foreign_home(home: Home) -> ImprintError | None:
     """Return why the home's folder is not ours; what asks is loaded only for one that is there without our mark."""
     if os.path.lexists(home.marker) or not os.path.lexists(home.root):
         return None
@@ -225,39 +225,3 @@ def parse_toml(text: str, path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         detail = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise StateError(f"{path} is not valid TOML: {detail}", hint=helps("fix-line")) from None
-
-
-def set_value(home: Home, name: str, text: str) -> Value:
-    """Write one key, keeping comments, order and everything else; return the value written.
-
-    Raises InvalidValueError (key or value), StateError (the file is unreadable or cannot be written; it is then
-    unchanged) and BusyError (another writer holds the file).
-    """
-    from imprint.state import config_file
-
-    key = key_of(name)
-    value = parse_text(key, text, None)
-    config_file.change(
-        home, home.secrets if key.secret else home.config, lambda document: config_file.put(document, name, value)
-    )
-    if key.secret and name in dict(flatten(read_file(home.config, home.root))):
-        config_file.change(home, home.config, lambda document: config_file.drop(document, name))
-    return value
-
-
-def unset_value(home: Home, name: str) -> bool:
-    """Remove one key from the file; return whether it was there. Unknown keys may be removed too: that mends the file.
-
-    Raises InvalidValueError for a key that neither exists nor is in the file, StateError and BusyError as `set_value`.
-    """
-    from imprint.state import config_file
-
-    if (error := _foreign(home)) is not None:
-        raise error
-    places = (home.config,) if is_key(name) and not key_of(name).secret else (home.config, home.secrets)
-    there = [path for path in places if name in dict(flatten(read_file(path, home.root)))]
-    if not there:
-        key_of(name)
-    for path in there:
-        config_file.change(home, path, lambda document: config_file.drop(document, name))
-    return bool(there)

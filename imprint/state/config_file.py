@@ -19,8 +19,13 @@ from imprint.errors import BusyError, StateError
 from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.config import parse_toml, read_text
-from imprint.state.settings import Value
+from imprint.state.config import flatten, foreign_home, parse_toml, read_file, read_text
+from imprint.state.settings import (
+    Value,
+    is_key,
+    key_of,
+    parse_text,
+)
 
 _PATIENCE = 30.0
 """Seconds to wait for another writer. A write takes milliseconds, on a busy disk up to a second."""
@@ -102,3 +107,33 @@ def drop(document: MutableMapping[str, Any], name: str) -> None:
                 drop(value, name.removeprefix(f"{key}."))
         elif key == name:
             del document[key]
+
+
+def set_value(home: Home, name: str, text: str) -> Value:
+    """Write one key, keeping comments, order and everything else; return the value written.
+
+    Raises InvalidValueError (key or value), StateError (the file is unreadable or cannot be written; it is then
+    unchanged) and BusyError (another writer holds the file).
+    """
+    key = key_of(name)
+    value = parse_text(key, text, None)
+    change(home, home.secrets if key.secret else home.config, lambda document: put(document, name, value))
+    if key.secret and name in dict(flatten(read_file(home.config, home.root))):
+        change(home, home.config, lambda document: drop(document, name))
+    return value
+
+
+def unset_value(home: Home, name: str) -> bool:
+    """Remove one key from the file; return whether it was there. Unknown keys may be removed too: that mends the file.
+
+    Raises InvalidValueError for a key that neither exists nor is in the file, StateError and BusyError as `set_value`.
+    """
+    if (error := foreign_home(home)) is not None:
+        raise error
+    places = (home.config,) if is_key(name) and not key_of(name).secret else (home.config, home.secrets)
+    there = [path for path in places if name in dict(flatten(read_file(path, home.root)))]
+    if not there:
+        key_of(name)
+    for path in there:
+        change(home, path, lambda document: drop(document, name))
+    return bool(there)

@@ -7,8 +7,9 @@ import re
 import pytest
 import typer
 
-from imprint_cli.app import COMMANDS, build
+from imprint_cli.app import build
 from imprint_cli.help import render
+from imprint_cli.registry import COMMANDS
 
 VERBS = {
     *("Also", "Collect", "Do", "Embed", "Examine", "Exit", "Explain", "Ignore", "Install", "Leave", "List", "Plan"),

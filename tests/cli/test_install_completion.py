@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError, UsageError
-from imprint_cli.app import COMMANDS, build
+from imprint_cli.app import build
 from imprint_cli.completion import SHELLS, install, with_our_completion
+from imprint_cli.registry import COMMANDS
 from support.sandbox import snapshot
 
 LINE = SHELLS["bash"].line

@@ -12,8 +12,9 @@ import pytest
 
 from cli.cli_fakes import CLASSES
 from imprint.errors import EXIT_CODES, UsageError
-from imprint_cli.app import Entry, main, wants_json, words_of
+from imprint_cli.app import main, wants_json
 from imprint_cli.commands.embed import embed
+from imprint_cli.registry import Entry, words_of
 
 NAMES = ("fine", "unhappy", "refuse", "crash", "stumble", "interrupt", "bare")
 FAKES: dict[str, Entry] = {name: Entry("cli.cli_fakes", name) for name in NAMES}

@@ -8,8 +8,9 @@ import typer
 from contracts.cases import CASES, Case
 from contracts.runner import Ran, run_cli
 from contracts.shapes import SHAPES, problems
-from imprint_cli.app import COMMANDS, build, words_of
+from imprint_cli.app import build
 from imprint_cli.machine import STREAMING
+from imprint_cli.registry import COMMANDS, words_of
 
 
 def leaves() -> set[str]:

@@ -11,7 +11,8 @@ from imprint import envvars
 from imprint.errors import EXIT_CODES
 from imprint.state.settings import KEYS, variables_of
 from imprint_cli import exits
-from imprint_cli.app import COMMANDS, build
+from imprint_cli.app import build
+from imprint_cli.registry import COMMANDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -23,9 +23,9 @@ from imprint.operations.embed import blamed
 from imprint.paths import Home
 from imprint.planning.model import Installed, Nvidia, Request
 from imprint.planning.rule import decide as plan_for
-from imprint.probing.host import RealHost
 from imprint.probing.interpreter import CHILD
 from imprint.probing.once import OnceHost
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.reads import Needs
 from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from imprint.errors import ImprintError
-from imprint.probing.host import ChildResult, RealHost
+from imprint.probing.host import ChildResult
+from imprint.probing.this_machine import RealHost
 from imprint.results import Result
 from imprint.runtime import checkpoint
 from imprint.runtime.foreign import inplace

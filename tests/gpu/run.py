@@ -33,8 +33,8 @@ from imprint.embedding.placement import measure  # noqa: E402
 from imprint.errors import ImprintError  # noqa: E402
 from imprint.paths import Home  # noqa: E402
 from imprint.planning.model import Device  # noqa: E402
-from imprint.probing.host import RealHost  # noqa: E402
 from imprint.probing.survey import survey  # noqa: E402
+from imprint.probing.this_machine import RealHost  # noqa: E402
 from imprint.runtime.check.run import CheckResult, run_check  # noqa: E402
 from imprint.runtime.distributions.inventory import inspect  # noqa: E402
 

@@ -19,7 +19,7 @@ import pytest
 from imprint import __version__
 from imprint.errors import ImprintError
 from imprint.paths import find_home
-from imprint_cli.app import COMMANDS
+from imprint_cli.registry import COMMANDS
 from imprint_launch import __main__ as launch
 from imprint_launch import brief, building, failure, surroundings, words
 from imprint_launch.progress import Progress

@@ -21,7 +21,7 @@ import typer
 
 from imprint.inside.probe import layer_norm
 from imprint.runtime.installer.uv import MIRROR, PASSED_THROUGH
-from imprint_cli.app import COMMANDS
+from imprint_cli.registry import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 START = "import sys; sys.path[:0] = sys.argv.pop(1).split('|'); from imprint_cli.__main__ import main; sys.exit(main())"

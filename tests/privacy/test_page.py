@@ -8,7 +8,7 @@ import pytest
 
 from imprint.paths import Home
 from imprint.runtime.check.children import QUIET
-from imprint_cli.app import COMMANDS
+from imprint_cli.registry import COMMANDS
 from privacy.test_nothing_is_sent import ASKED_TO_DOWNLOAD
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from architecture.tree import ROOT, tracked
-from imprint_cli.app import COMMANDS, main
+from imprint_cli.app import main
+from imprint_cli.registry import COMMANDS
 from leaves.test_printable import acts
 
 EVIL = "e\x1b[31m\x1b]0;title\x07\x9b2J\x7f\u202egnp\u2066\udcff\rover\n"

@@ -11,7 +11,8 @@ from typing import Protocol
 
 import pytest
 
-from imprint.probing.host import ChildResult, Host, RealHost
+from imprint.probing.host import ChildResult, Host
+from imprint.probing.this_machine import RealHost
 from support.fake_host import FakeHost
 
 ECHO = "import sys; sys.stdout.write(sys.argv[1]); sys.stderr.write('talk'); sys.exit(3)"

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from imprint.probing.host import RealHost
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_list, parse_cpu_name, survey_cpu, usable_cores
+from imprint.probing.this_machine import RealHost
 from support.fake_host import FakeHost
 
 GIB = 1024**3

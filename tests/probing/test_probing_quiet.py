@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 
 CODE = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -11,7 +11,8 @@ import pytest
 
 from imprint.errors import ImprintError
 from imprint.paths import Home
-from imprint.probing.host import OUTPUT_LIMIT, ChildResult, RealHost
+from imprint.probing.host import OUTPUT_LIMIT, ChildResult
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.foreign.environment import look_at
 
 

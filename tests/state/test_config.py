@@ -11,7 +11,7 @@ import pytest
 
 from imprint.errors import ImprintError, InvalidValueError, StateError
 from imprint.paths import Home
-from imprint.state import config
+from imprint.state import config, config_file
 from imprint.state.settings import KEYS, key_of, unknown_variables, variables_of
 
 
@@ -89,7 +89,7 @@ def test_a_bad_value_names_its_source_and_what_is_valid(home: Home, key: str, va
     assert variable in raised.value.message
     assert named in f"{raised.value.message} {raised.value.hint}"
     with pytest.raises(InvalidValueError) as refused:
-        config.set_value(home, key, value)
+        config_file.set_value(home, key, value)
     assert refused.value.message.count(f"`{value}`") <= 1
     assert not home.config.exists()
 
@@ -108,10 +108,10 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(home: Home) -> None:
     write(home, '[model]\ndevise = "gpu"\n')
     with pytest.raises(InvalidValueError, match=r"config\.toml"):
         config.load(home, {}, {})
-    assert config.unset_value(home, "model.devise")
+    assert config_file.unset_value(home, "model.devise")
     assert config.load(home, {}, {}).get("model.device").value == "cpu"
     with pytest.raises(InvalidValueError):
-        config.unset_value(home, "model.devise")
+        config_file.unset_value(home, "model.devise")
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_the_command_that_removes_an_unknown_key_works_as_it_is_shown(home: Home
     words = shlex.split(re.findall("`(imprint config unset .*)` removes it", hint)[0])[3:]
     assert words[:1] == ["--"] or not words[0].startswith("-")
     (name,) = words[1:] if words[:1] == ["--"] else words
-    assert config.unset_value(home, name)
+    assert config_file.unset_value(home, name)
     config.load(home, {}, {})
     assert ("device" in home.config.read_text("utf-8")) == ("device =" in text)
 
 
 def test_a_folder_in_the_place_of_the_file_is_named_with_what_to_do(home: Home) -> None:
     home.config.mkdir(parents=True)
-    for action in (lambda: config.load(home, {}, {}), lambda: config.set_value(home, "model.device", "gpu")):
+    for action in (lambda: config.load(home, {}, {}), lambda: config_file.set_value(home, "model.device", "gpu")):
         with pytest.raises(StateError, match="is not a regular file") as raised:
             action()
         assert raised.value.hint == "move it away; nothing was changed"
@@ -155,8 +155,8 @@ def test_a_broken_file_is_reported_and_never_touched(home: Home, content: bytes)
     home.config.write_bytes(content)
     for action in (
         lambda: config.load(home, {}, {}),
-        lambda: config.set_value(home, "model.device", "gpu"),
-        lambda: config.unset_value(home, "model.device"),
+        lambda: config_file.set_value(home, "model.device", "gpu"),
+        lambda: config_file.unset_value(home, "model.device"),
     ):
         with pytest.raises(StateError, match=r"config\.toml"):
             action()
@@ -178,23 +178,23 @@ def test_a_folder_in_place_of_the_file_is_a_clear_error(home: Home) -> None:
 
 def test_writing_keeps_comments_order_and_everything_else(home: Home) -> None:
     write(home, '# mine\n[server]  # keep\nport = 9000\n\n[model]\n# why\ndevice = "cpu" # now\n')
-    assert config.set_value(home, "model.device", "gpu") == "gpu"
-    config.set_value(home, "runtime.portable_gpu", "no")
+    assert config_file.set_value(home, "model.device", "gpu") == "gpu"
+    config_file.set_value(home, "runtime.portable_gpu", "no")
     text = home.config.read_text(encoding="utf-8")
     assert text.startswith('# mine\n[server]  # keep\nport = 9000\n\n[model]\n# why\ndevice = "gpu" # now\n')
     assert config.load(home, {}, {}).get("runtime.portable_gpu").value is False
-    assert config.unset_value(home, "model.device")
+    assert config_file.unset_value(home, "model.device")
     assert "# why" in home.config.read_text(encoding="utf-8")
-    assert not config.unset_value(home, "model.device")
+    assert not config_file.unset_value(home, "model.device")
 
 
 def test_a_table_is_not_overwritten_by_a_value(home: Home) -> None:
-    config.set_value(home, "llm.a.host", "x")
+    config_file.set_value(home, "llm.a.host", "x")
     with pytest.raises(StateError, match="table"):
-        config.set_value(home, "llm.a", "y")
-    config.set_value(home, "llm.b", "y")
+        config_file.set_value(home, "llm.a", "y")
+    config_file.set_value(home, "llm.b", "y")
     with pytest.raises(StateError, match="value"):
-        config.set_value(home, "llm.b.host", "x")
+        config_file.set_value(home, "llm.b.host", "x")
     loaded = config.load(home, {"IMPRINT_LLM_C": "z"}, {})
     assert (loaded.get("llm.a.host").value, loaded.get("llm.b").value, loaded.get("llm.c").value) == ("x", "y", "z")
 
@@ -203,15 +203,15 @@ def test_a_table_is_not_overwritten_by_a_value(home: Home) -> None:
 def test_the_mode_follows_the_umask_and_a_person_may_choose_another(home: Home, umask: int) -> None:
     before = os.umask(umask)
     try:
-        config.set_value(home, "server.port", "9999")
+        config_file.set_value(home, "server.port", "9999")
         assert stat.S_IMODE(home.config.stat().st_mode) == 0o666 & ~umask
         home.config.chmod(0o640)
-        config.set_value(home, "server.port", "9998")
+        config_file.set_value(home, "server.port", "9998")
         assert stat.S_IMODE(home.config.stat().st_mode) == 0o640
-        config.set_value(home, "server.token", "secret")
-        config.set_value(home, "llm.there.api_key", "secret")
+        config_file.set_value(home, "server.token", "secret")
+        config_file.set_value(home, "llm.there.api_key", "secret")
         home.secrets.chmod(0o644)
-        config.set_value(home, "server.token", "secret too")
+        config_file.set_value(home, "server.token", "secret too")
     finally:
         os.umask(before)
     assert stat.S_IMODE(home.secrets.stat().st_mode) == 0o600
@@ -219,7 +219,7 @@ def test_the_mode_follows_the_umask_and_a_person_may_choose_another(home: Home, 
     loaded = config.load(home, {}, {})
     assert (loaded.get("server.token").value, loaded.get("server.token").source) == ("secret too", str(home.secrets))
     assert loaded.get("llm.there.api_key").value == "secret"
-    assert config.unset_value(home, "server.token")
+    assert config_file.unset_value(home, "server.token")
     assert config.load(home, {}, {}).get("server.token").value is None
 
 
@@ -227,7 +227,7 @@ def test_a_secret_in_the_open_is_read_told_and_moved_when_it_is_set(home: Home) 
     write(home, '# mine\n[server]\nport = 9000\ntoken = "old"\n')
     loaded = config.load(home, {}, {})
     assert (loaded.get("server.token").value, loaded.exposed) == ("old", ("server.token",))
-    config.set_value(home, "server.token", "new")
+    config_file.set_value(home, "server.token", "new")
     assert home.config.read_text(encoding="utf-8") == "# mine\n[server]\nport = 9000\n"
     loaded = config.load(home, {}, {})
     assert (loaded.get("server.token").value, loaded.exposed) == ("new", ())
@@ -252,14 +252,14 @@ def test_a_linked_file_stays_a_link(home: Home, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.toml"
     real.write_text("# mine\n", encoding="utf-8")
     home.config.symlink_to(real)
-    config.set_value(home, "model.device", "gpu")
+    config_file.set_value(home, "model.device", "gpu")
     assert home.config.is_symlink()
     assert "gpu" in real.read_text(encoding="utf-8")
 
 
 def test_writers_at_the_same_time_lose_nothing(home: Home) -> None:
     names = [f"llm.k{number}" for number in range(16)]
-    threads = [threading.Thread(target=config.set_value, args=(home, name, "v")) for name in names]
+    threads = [threading.Thread(target=config_file.set_value, args=(home, name, "v")) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -269,10 +269,10 @@ def test_writers_at_the_same_time_lose_nothing(home: Home) -> None:
 
 
 def test_no_home_yet_is_made_and_an_impossible_one_is_a_clear_error(tmp_path: Path) -> None:
-    config.set_value(Home(tmp_path / "new" / "home"), "model.device", "gpu")
+    config_file.set_value(Home(tmp_path / "new" / "home"), "model.device", "gpu")
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ImprintError):
-        config.set_value(Home(tmp_path / "file" / "home"), "model.device", "gpu")
+        config_file.set_value(Home(tmp_path / "file" / "home"), "model.device", "gpu")
 
 
 def test_unknown_variables_are_found_with_the_nearest_name() -> None:

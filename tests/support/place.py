@@ -13,8 +13,8 @@ from imprint.embedding.models import folder_of, load_catalogue
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python
-from imprint.probing.host import RealHost
 from imprint.probing.survey import survey
+from imprint.probing.this_machine import RealHost
 from imprint.results import Result
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.events import Event

@@ -19,7 +19,7 @@ from imprint.ownership import claim
 from imprint.paths import Home
 from imprint.runtime.managed.recipe import own_python
 from imprint.runtime.target import Manifest, Pointer, generation_folder, interpreter_of, manifest_to_json, write_pointer
-from imprint.state import config, last_run
+from imprint.state import config_file, last_run
 from imprint.state.files import write_json
 from imprint.state.last_run import LastRun
 
@@ -118,8 +118,8 @@ def make_home(root: Path) -> Home:
         path = folder_of(home, model.name) / file.name
         path.touch()
         os.truncate(path, file.size)
-    config.set_value(home, "model.max_tokens", "200")
-    config.set_value(home, "server.token", "secret")
+    config_file.set_value(home, "model.max_tokens", "200")
+    config_file.set_value(home, "server.token", "secret")
     last_run.note(home, LastRun("cpu", "CPUExecutionProvider", GENERATION, model.name))
     home.mutex.touch()
     return home

@@ -13,9 +13,9 @@ group = typer.Typer(help="Read and change the configuration.", rich_markup_mode=
 
 
 def _keys() -> Iterable[str]:
-    from imprint.state.settings import KEYS
+    from imprint.operations.config import names
 
-    return KEYS
+    return names()
 
 
 Key = Annotated[
@@ -72,11 +72,10 @@ def set_(
     With `-` as its value, a secret is read from standard input.
     """
     from imprint.context import Context
-    from imprint.operations.config import set_key
-    from imprint.state.settings import key_of
+    from imprint.operations.config import is_secret, set_key
     from imprint_cli.render import render_set
 
-    if value == "-" and key_of(key).secret:
+    if value == "-" and is_secret(key):
         # What is typed as an argument is in the list of processes and in the shell's history.
         value = sys.stdin.readline().rstrip("\n")
     return Answer(set_key(Context.of_process(), key, value), render_set)

@@ -17,9 +17,9 @@ def _checks() -> Iterable[str]:
 
 
 def _codes() -> Iterable[str]:
-    from imprint.causes.catalogue import catalogue
+    from imprint.operations.doctor import codes
 
-    return catalogue().causes
+    return codes()
 
 
 def doctor(  # noqa: PLR0913 - a command's options are its arguments

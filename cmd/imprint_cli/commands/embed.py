@@ -75,9 +75,8 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     import sys
 
     from imprint.context import Context
-    from imprint.embedding.outputs import STDOUT
     from imprint.errors import UsageError
-    from imprint.operations.embed import EmbedOptions
+    from imprint.operations.embed import STDOUT, EmbedOptions
     from imprint.operations.embed import embed as embed_texts
     from imprint_cli.progress import Progress
 

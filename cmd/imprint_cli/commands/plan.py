@@ -44,9 +44,8 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     It changes nothing.
     """
     from imprint.context import Context
-    from imprint.operations.plan import PlanOptions
+    from imprint.operations.plan import PlanOptions, download_for
     from imprint.operations.plan import plan as decide_here
-    from imprint.provisioning.downloads import download_for
     from imprint_cli.render import render_plan
 
     context = Context.of_process(flags(device=device, gpu_device=gpu_device))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from imprint import access
-from imprint.probing.host import RealHost
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_name
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.check.identity import CHECK_ID
 from imprint.runtime.check.reads import Needs, needs_from_json
 from imprint.runtime.check.result import CheckResult

@@ -13,7 +13,8 @@ from imprint import resources
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.planning.model import Plan
-from imprint.probing.host import Host, RealHost
+from imprint.probing.host import Host
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.distributions import claims, inventory
 from imprint.runtime.distributions.claims import Ground
 from imprint.runtime.distributions.metadata import Held, read_held

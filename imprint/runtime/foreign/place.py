@@ -9,7 +9,7 @@ from typing import Any
 from imprint.paths import Home
 from imprint.planning.builds import BuildTable
 from imprint.planning.model import Plan
-from imprint.probing.host import RealHost
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.distributions.claims import Skipped
 from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.distributions.unused import Need

@@ -8,7 +8,7 @@ from pathlib import Path
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.planning.builds import CPU, Build, BuildTable
-from imprint.probing.host import RealHost
+from imprint.probing.this_machine import RealHost
 from imprint.runtime.distributions import inventory
 from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.environment import look_at

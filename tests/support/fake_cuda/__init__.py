@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint.probing.host import TEXT_LIMIT, RealHost
+from imprint.probing.host import TEXT_LIMIT
+from imprint.probing.this_machine import RealHost
 
 SOURCES = Path(__file__).parent
 
