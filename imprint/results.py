@@ -1,4 +1,4 @@
-"""What an operation returns: the `data` of the JSON envelope and the remarks beside it."""
+"""What an operation returns: the `data` of the JSON envelope and the notices beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from imprint.errors import ImprintError
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Notice:
     """A warning or an error that did not stop the operation from answering: stable code, sentence, optional hint."""
 
     code: str
@@ -18,8 +18,8 @@ class Remark:
     hint: str | None = None
 
     @classmethod
-    def of(cls, error: ImprintError) -> Remark:
-        """Return the remark an error amounts to."""
+    def of(cls, error: ImprintError) -> Notice:
+        """Return the notice an error amounts to."""
         return cls(error.specific_code, error.message, error.hint)
 
 
@@ -28,8 +28,8 @@ class Result:
     """The answer of one use case. `data` is JSON-shaped and final as docs/json.md describes; `ok` is: no errors."""
 
     data: Mapping[str, Any]
-    warnings: tuple[Remark, ...] = ()
-    errors: tuple[Remark, ...] = field(default=())
+    warnings: tuple[Notice, ...] = ()
+    errors: tuple[Notice, ...] = field(default=())
 
     @property
     def ok(self) -> bool:

@@ -14,7 +14,7 @@ import typer
 from imprint.errors import InterruptedByUserError, UsageError
 from imprint.hints import helps
 from imprint.printable import printable_data
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
 from imprint_cli.help import with_our_help
@@ -86,8 +86,8 @@ def main(
         human.silence(sys.stdout)
         if isinstance(error, BrokenPipeError):
             return exits.FAILED
-        remark, code = exits.explain(error, given)
-        human.say_remark("error", remark)
+        notice, code = exits.explain(error, given)
+        human.say_notice("error", notice)
         return code
 
 
@@ -112,11 +112,11 @@ def _answer(arguments: list[str], commands: Mapping[str, Entry], ready: Callable
         if outcome == exits.INTERRUPTED:
             raise InterruptedByUserError("interrupted")  # noqa: TRY301 - one place renders every error
     except (Exception, KeyboardInterrupt) as error:
-        remark, code = exits.explain(error, arguments)
-        if remark.hint is None and code == exits.USAGE:
-            remark = Remark(remark.code, remark.message, _help_hint(words))
+        notice, code = exits.explain(error, arguments)
+        if notice.hint is None and code == exits.USAGE:
+            notice = Notice(notice.code, notice.message, _help_hint(words))
         # A stdout that cannot be written takes no JSON either.
-        return _refuse(" ".join(words), remark, code, as_json=_takes_output() and as_json)
+        return _refuse(" ".join(words), notice, code, as_json=_takes_output() and as_json)
     return outcome if isinstance(outcome, int) else exits.OK
 
 
@@ -163,7 +163,7 @@ def _help_hint(words: tuple[str, ...]) -> str:
 
 def _print(command: str, answer: Answer, *, as_json: bool) -> int:
     result = answer.result
-    code = exits.exit_code_of_remarks(result.errors) if answer.exit_code is None else answer.exit_code
+    code = exits.exit_code_of_notices(result.errors) if answer.exit_code is None else answer.exit_code
     if as_json:
         machine.emit(machine.envelope(command, result), indent=None if command in machine.STREAMING else 2)
         return code
@@ -171,14 +171,14 @@ def _print(command: str, answer: Answer, *, as_json: bool) -> int:
         machine.emit(result.data)
     elif text := answer.text(printable_data(result.data, answer.lines)):
         human.show(text)
-    human.say_remarks(result.warnings, result.errors)
+    human.say_notices(result.warnings, result.errors)
     if answer.hint is not None and result.ok:
         human.say_hint(answer.hint)
     return code
 
 
-def _refuse(command: str, remark: Remark, code: int, *, as_json: bool) -> int:
+def _refuse(command: str, notice: Notice, code: int, *, as_json: bool) -> int:
     if as_json:
-        return _print(command or "imprint", Answer(Result({}, errors=(remark,)), None, code), as_json=True)
-    human.say_remark("error", remark)
+        return _print(command or "imprint", Answer(Result({}, errors=(notice,)), None, code), as_json=True)
+    human.say_notice("error", notice)
     return code

@@ -19,7 +19,7 @@ from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.ownership import require_ours
 from imprint.paths import find_home
-from imprint.results import Remark
+from imprint.results import Notice
 
 _OPTION = re.compile(r"--?[a-z][a-z-]{0,30}")
 _LONG = 6
@@ -28,7 +28,7 @@ _LONG = 6
 _SHORTEST = 3
 
 
-def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
+def record_crash(error: BaseException, arguments: Sequence[str]) -> Notice:
     """Write a log with the traceback, under the home or else the temporary folder, and return what to tell."""
     environ = dict(os.environ)
     head = f"imprint {__version__}, Python {sys.version}, {sys.platform}\n{_command(arguments)}\n\n"
@@ -37,8 +37,8 @@ def record_crash(error: BaseException, arguments: Sequence[str]) -> Remark:
     cause = f"{type(error).__name__}: {said}" if said else type(error).__name__
     message = f"this is a bug in Imprint ({cause})"
     if where is None:
-        return Remark("bug", message, helps("no-log"))
-    return Remark("bug", f"{message}; the log is {where}", helps("report-with-log"))
+        return Notice("bug", message, helps("no-log"))
+    return Notice("bug", f"{message}; the log is {where}", helps("report-with-log"))
 
 
 def _command(arguments: Sequence[str]) -> str:

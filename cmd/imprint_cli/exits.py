@@ -1,4 +1,4 @@
-"""Turns what ended a command into a remark and an exit code, by the table on the classes of errors.
+"""Turns what ended a command into a notice and an exit code, by the table on the classes of errors.
 
 docs/exit-codes.md describes the table, and a test compares the two.
 """
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from imprint.errors import EXIT_CODES, ImprintError, InterruptedByUserError
 from imprint.hints import helps
-from imprint.results import Remark
+from imprint.results import Notice
 
 OK = 0
 FAILED = 1
@@ -39,14 +39,14 @@ MEANINGS: Mapping[int, str] = MappingProxyType(
 """Every exit code of the program and what it says."""
 
 
-def exit_code_of_remarks(errors: Iterable[Remark]) -> int:
+def exit_code_of_notices(errors: Iterable[Notice]) -> int:
     """Return the exit code of an answer's errors: that of the first, 0 when there are none."""
-    for remark in errors:
-        return EXIT_CODES.get(remark.code, FAILED)
+    for notice in errors:
+        return EXIT_CODES.get(notice.code, FAILED)
     return OK
 
 
-def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int]:
+def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Notice, int]:
     """Return what to tell about an exception that ended a command, and the exit code.
 
     Anything unexpected is a bug and leaves a log. Raises the error itself where it says that nobody reads any more.
@@ -54,17 +54,17 @@ def explain(error: BaseException, arguments: Sequence[str]) -> tuple[Remark, int
     if isinstance(error, BrokenPipeError):
         raise error
     if isinstance(error, ImprintError):
-        return Remark.of(error), error.exit_status
+        return Notice.of(error), error.exit_status
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
-        return Remark.of(InterruptedByUserError("interrupted")), INTERRUPTED
+        return Notice.of(InterruptedByUserError("interrupted")), INTERRUPTED
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         where = error.filename or "standard output"
-        return Remark("no-space", f"no space left: {where}", helps("free-space")), 7
+        return Notice("no-space", f"no space left: {where}", helps("free-space")), 7
     if isinstance(error, OSError) and error.errno == errno.EBADF and error.filename is None:
-        return Remark("output-not-writable", "standard output is closed"), FAILED
+        return Notice("output-not-writable", "standard output is closed"), FAILED
     refused = _refused_by_the_system(error)
     if refused is not None:
-        return Remark.of(refused), refused.exit_status
+        return Notice.of(refused), refused.exit_status
     from imprint_cli.crash import record_crash
 
     return record_crash(error, arguments), BUG

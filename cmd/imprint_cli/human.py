@@ -1,4 +1,4 @@
-"""The face for people: remarks on stderr, colour rules, sizes, tables. Every state is a word, never colour alone.
+"""The face for people: notices on stderr, colour rules, sizes, tables. Every state is a word, never colour alone.
 
 All text for a person leaves here, and a test finds what is written elsewhere: whatever it is made of, no terminal acts
 on any of it but the colours and the redrawn line of this module.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from imprint.printable import printable, printable_line
-from imprint.results import Remark
+from imprint.results import Notice
 
 _COLOURS = {"error": "31;1", "warning": "33;1", "hint": "36;1", "ok": "32", "skipped": "2"}
 
@@ -79,19 +79,19 @@ def say_hint(text: str) -> None:
     say(printable_line(text), label="hint")
 
 
-def say_remark(label: str, remark: Remark) -> None:
-    """Write a remark to stderr: `error: …` or `warning: …`, and its `hint: …` below."""
-    say(printable_line(remark.message), label=label)
-    if remark.hint:
-        say(printable_line(remark.hint), label="hint")
+def say_notice(label: str, notice: Notice) -> None:
+    """Write a notice to stderr: `error: …` or `warning: …`, and its `hint: …` below."""
+    say(printable_line(notice.message), label=label)
+    if notice.hint:
+        say(printable_line(notice.hint), label="hint")
 
 
-def say_remarks(warnings: Iterable[Remark], errors: Iterable[Remark]) -> None:
+def say_notices(warnings: Iterable[Notice], errors: Iterable[Notice]) -> None:
     """Write all warnings, then all errors, to stderr."""
-    for remark in warnings:
-        say_remark("warning", remark)
-    for remark in errors:
-        say_remark("error", remark)
+    for notice in warnings:
+        say_notice("warning", notice)
+    for notice in errors:
+        say_notice("error", notice)
 
 
 def duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from imprint.printable import printable_json
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.events import Event
 
 SCHEMA = 1
@@ -30,8 +30,8 @@ def envelope(command: str, result: Result) -> dict[str, Any]:
     return document
 
 
-def _remarks(remarks: Iterable[Remark]) -> list[dict[str, str | None]]:
-    return [{"code": remark.code, "message": remark.message, "hint": remark.hint} for remark in remarks]
+def _remarks(notices: Iterable[Notice]) -> list[dict[str, str | None]]:
+    return [{"code": notice.code, "message": notice.message, "hint": notice.hint} for notice in notices]
 
 
 def event_line(event: Event, now: datetime) -> dict[str, Any]:

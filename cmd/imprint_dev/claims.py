@@ -13,7 +13,7 @@ class ClaimsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TargetPlatform:
     """One machine a lock is claimed for. `triple` is uv's name of it, `macos` its oldest macOS or None."""
 
     platform: str
@@ -32,7 +32,7 @@ class Lock:
     name: str
     python: str
     no_deps: bool
-    spots: tuple[Spot, ...]
+    spots: tuple[TargetPlatform, ...]
 
 
 def parse_claims(text: str) -> dict[str, Lock]:
@@ -55,7 +55,7 @@ def _lock(name: str, body: Mapping[str, Any], platforms: Mapping[str, Any]) -> L
     )
 
 
-def _spots(name: str, claims: list[Mapping[str, Any]], platforms: Mapping[str, Any]) -> Iterator[Spot]:
+def _spots(name: str, claims: list[Mapping[str, Any]], platforms: Mapping[str, Any]) -> Iterator[TargetPlatform]:
     for position, claim in enumerate(claims):
         where = f"locks.{name}.claims[{position}]"
         _only(claim, {"platforms", "pythons"}, where)
@@ -64,7 +64,7 @@ def _spots(name: str, claims: list[Mapping[str, Any]], platforms: Mapping[str, A
                 raise ClaimsError(f"{where} names the platform `{platform}`, which [platforms] lacks")
             known = platforms[platform]
             for python in claim["pythons"]:
-                yield Spot(platform, known["uv"], known.get("macos"), python)
+                yield TargetPlatform(platform, known["uv"], known.get("macos"), python)
 
 
 def _only(table: Mapping[str, Any], allowed: set[str], where: str) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from imprint_dev import binaries, coverage, table, wheels
-from imprint_dev.claims import Lock, Spot, parse_claims
+from imprint_dev.claims import Lock, TargetPlatform, parse_claims
 from imprint_dev.layout import BUILDS, LOCKS
 from imprint_dev.uv import UvError, find_uv, run_uv
 
@@ -147,7 +147,7 @@ def examine(uv: str, place: table.Place, folder: Path, *, cross_check: bool = Fa
     return Examined(reading, covered.too_little, tuple(sorted(missing)), unreadable)
 
 
-def spot_of(lock: Lock, system: str, arch: str) -> Spot:
+def spot_of(lock: Lock, system: str, arch: str) -> TargetPlatform:
     """Return the machine that stands for a platform: of those claimed, with Python 3.12 or else the oldest."""
     spots = [spot for spot in lock.spots if spot.platform.split("-")[:2] == [system, arch]]
     if not spots:
@@ -155,7 +155,7 @@ def spot_of(lock: Lock, system: str, arch: str) -> Spot:
     return next((spot for spot in spots if spot.python == _PREFERRED_PYTHON), spots[0])
 
 
-def _install(uv: str, lock: Lock, spot: Spot, target: Path) -> None:
+def _install(uv: str, lock: Lock, spot: TargetPlatform, target: Path) -> None:
     arguments = ["pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "--no-deps"]
     arguments += ["--python-platform", spot.triple, "--python-version", spot.python, "--target", str(target)]
     extra = {"UV_CACHE_DIR": str(target.parent.with_name("cache"))}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from imprint_dev.claims import Lock, Spot, parse_claims
+from imprint_dev.claims import Lock, TargetPlatform, parse_claims
 from imprint_dev.layout import LOCKS
 from imprint_dev.lockfile import diff, parse_lockfile, without_hashes
 from imprint_dev.uv import UvError, find_uv, run_uv
@@ -108,7 +108,7 @@ def compile_lock(uv: str, lock: Lock, folder: Path, old: str, *, upgrade: bool) 
         return output.read_text(encoding="utf-8")
 
 
-def verify(uv: str, lock: Lock, text: str) -> list[tuple[Spot, str]]:
+def verify(uv: str, lock: Lock, text: str) -> list[tuple[TargetPlatform, str]]:
     """Return the claims that do not hold: those for which `text` does not resolve to hashed wheels alone."""
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(_AT_ONCE) as pool:
         file = Path(scratch, f"{lock.name}.txt")
@@ -117,7 +117,7 @@ def verify(uv: str, lock: Lock, text: str) -> list[tuple[Spot, str]]:
         return [(spot, words) for spot, words in zip(lock.spots, answers, strict=True) if words is not None]
 
 
-def _dry_run(uv: str, lock: Lock, file: Path, spot: Spot) -> str | None:
+def _dry_run(uv: str, lock: Lock, file: Path, spot: TargetPlatform) -> str | None:
     """Return why the lock does not install on the machine, None when it does."""
     arguments = ["pip", "install", "--dry-run", "--only-binary", ":all:", "--require-hashes"]
     arguments += ["--python-platform", spot.triple, "--python-version", spot.python]

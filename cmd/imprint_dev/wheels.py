@@ -17,7 +17,7 @@ from typing import Any
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import parse_wheel_filename
 
-from imprint_dev.claims import Lock, Spot
+from imprint_dev.claims import Lock, TargetPlatform
 from imprint_dev.lockfile import parse_lockfile
 from imprint_dev.uv import UvError, run_uv
 
@@ -39,7 +39,7 @@ class WheelError(RuntimeError):
     """A lock and the index disagree, or a machine has no wheel; the message says which."""
 
 
-def platform_tags(spot: Spot) -> list[str]:
+def platform_tags(spot: TargetPlatform) -> list[str]:
     """Return the platform tags that the machine accepts, best first. Errors: WheelError for one not known here."""
     if match := _MANYLINUX.fullmatch(spot.triple):
         tags = []
@@ -56,7 +56,7 @@ def platform_tags(spot: Spot) -> list[str]:
     raise WheelError(f"no wheel tags are known for `{spot.triple}`")
 
 
-def supported_tags(spot: Spot) -> Iterator[Tag]:
+def supported_tags(spot: TargetPlatform) -> Iterator[Tag]:
     """Yield what the standard CPython of the machine installs, best first."""
     major, minor = (int(part) for part in spot.python.split("."))
     interpreter = f"cp{major}{minor}"
@@ -65,7 +65,7 @@ def supported_tags(spot: Spot) -> Iterator[Tag]:
     yield from compatible_tags((major, minor), interpreter=interpreter, platforms=platforms)
 
 
-def choose(wheels: Iterable[Wheel], spot: Spot) -> dict[str, Wheel]:
+def choose(wheels: Iterable[Wheel], spot: TargetPlatform) -> dict[str, Wheel]:
     """Return the wheel of each distribution that the machine takes. Errors: WheelError when it takes none of one."""
     ranks = {tag: rank for rank, tag in reversed(list(enumerate(supported_tags(spot))))}
     best: dict[str, tuple[int, Wheel]] = {}
@@ -80,7 +80,7 @@ def choose(wheels: Iterable[Wheel], spot: Spot) -> dict[str, Wheel]:
     return {name: wheel for name, (_rank, wheel) in best.items()}
 
 
-def abis_on(wheels: Iterable[Wheel], spot: Spot, pythons: Iterable[str]) -> tuple[str, ...]:
+def abis_on(wheels: Iterable[Wheel], spot: TargetPlatform, pythons: Iterable[str]) -> tuple[str, ...]:
     """Return the ABIs (`cp312`, `cp313t`) of these Pythons that the wheels serve on the spot's platform, in order."""
     platforms = set(platform_tags(spot))
     wanted = {f"cp{python.replace('.', '')}" for python in pythons}
@@ -104,7 +104,7 @@ def floor_on(wheel: Wheel) -> str | None:
     return ".".join(str(part) for part in min(floors)) if floors else None
 
 
-def resolve(uv: str, lock: Lock, folder: Path, spot: Spot | None) -> list[Wheel]:
+def resolve(uv: str, lock: Lock, folder: Path, spot: TargetPlatform | None) -> list[Wheel]:
     """Return the wheels of a lock: those of the machine's resolution, or of all machines when `spot` is None.
 
     Errors: UvError; WheelError when the index has a file of a pinned version under another hash than the lock.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "cmd")]
 
 from imprint.errors import ImprintError  # noqa: E402 - the path comes first
-from imprint_launch.brief import Told, answer  # noqa: E402
+from imprint_launch.brief import Reply, answer  # noqa: E402
 from imprint_launch.building import install  # noqa: E402
 from imprint_launch.failure import Failure, of_system, report  # noqa: E402
 from imprint_launch.progress import Progress  # noqa: E402
@@ -83,7 +83,7 @@ def _interrupted(interrupt: KeyboardInterrupt) -> Failure:
     return Failure("interrupted", "interrupted; nothing was changed")
 
 
-def _show(told: Told) -> int:
+def _show(told: Reply) -> int:
     stream = sys.stderr if told.exit_code else sys.stdout
     try:
         if told.text:

@@ -15,25 +15,25 @@ from typing import NamedTuple
 HELP = ("-h", "--help")
 
 
-class Told(NamedTuple):
+class Reply(NamedTuple):
     """What to print, and the exit code: 2 where no command was named."""
 
     text: str
     exit_code: int = 0
 
 
-def answer(words: Sequence[str], environ: Mapping[str, str], root: Path) -> Told | None:
+def answer(words: Sequence[str], environ: Mapping[str, str], root: Path) -> Reply | None:
     """Return the answer to words that need no environment, None for all others."""
     if any(name.startswith("_IMPRINT") and name.endswith("_COMPLETE") for name in environ):
-        return Told("")  # a shell asks with each press of the key: no reason to build anything
+        return Reply("")  # a shell asks with each press of the key: no reason to build anything
     asked = list(words[: list(words).index("--")] if "--" in words else words)
     if asked[:1] == ["--version"]:
-        return Told(f"imprint {_version(root)}\n")
+        return Reply(f"imprint {_version(root)}\n")
     if words and not any(word in HELP for word in asked):
         return None
     named = next((word for word in asked if not word.startswith("-")), None)
     section = _section(root, named) if named in _commands(root) else None
-    return Told(section or _overview(root), 0 if words else 2)
+    return Reply(section or _overview(root), 0 if words else 2)
 
 
 def _version(root: Path) -> str:

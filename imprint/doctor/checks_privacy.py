@@ -14,7 +14,7 @@ _SWITCHED = frozenset({"1", "true"})
 def telemetry(facts: Facts) -> list[Finding]:
     """Judge whether programs that use this ONNX Runtime report to its makers.
 
-    Never more than a remark: it is how the official builds are, and no fault of the environment's.
+    Never more than a notice: it is how the official builds are, and no fault of the environment's.
     """
     check = "runtime:telemetry"
     loaded = facts.loaded

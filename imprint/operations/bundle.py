@@ -21,13 +21,13 @@ from imprint.planning.model import Machine, Platform, Python
 from imprint.planning.rule import asks_for_gpu
 from imprint.planning.wire import plan_to_json
 from imprint.provisioning.options import SetupOptions, free_threaded, sources_of
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer import bundle as collecting
 from imprint.runtime.installer import space
 from imprint.runtime.installer.bundle_folder import Folder
-from imprint.runtime.installer.uv import Spot, Uv, find_uv
+from imprint.runtime.installer.uv import TargetPlatform, Uv, find_uv
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed.recipe import own_python
 from imprint.situation.asked import unused_gpu_device
@@ -104,7 +104,7 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     }
     warnings = unused_gpu_device(context)
     if named and asks_for_gpu(inputs.request) and len(builds) < 2:
-        warnings += (Remark("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
+        warnings += (Notice("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
     return Result(data, warnings=warnings)
 
 
@@ -127,7 +127,7 @@ def _claim(context: Context) -> None:
         raise_for_write(context.home.root, error, context.home.root)
 
 
-def _wanted(home: Home, uv: Uv, locks: dict[str, Path], spot: Spot) -> dict[str, tuple[collecting.File, ...]]:
+def _wanted(home: Home, uv: Uv, locks: dict[str, Path], spot: TargetPlatform) -> dict[str, tuple[collecting.File, ...]]:
     """Return the wheels of each lock. Raises as `files_of`, and ImprintError where the home takes no working files."""
     try:
         return {name: collecting.files_of(uv, lock, spot) for name, lock in locks.items()}

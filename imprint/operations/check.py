@@ -9,16 +9,16 @@ from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.check import proof
 from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target
 from imprint.situation.inputs import Inputs, gather
-from imprint.situation.reading import read_as_writer, remarks_of
+from imprint.situation.reading import notices_of, read_as_writer
 from imprint.situation.targets import command_for, damage_in, require_start, target_of
-from imprint.situation.verdict import judge, remarks_of_verdict
+from imprint.situation.verdict import judge, notices_of_verdict
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -67,17 +67,17 @@ def check(
         warnings.append(problem)
     elif problem is not None and result.device is None and not lies_outside(result):
         # One story: what helps is what the verdict says.
-        errors = [Remark(errors[0].code, errors[0].message, problem.hint)]
-    if isinstance(placed, Remark):
+        errors = [Notice(errors[0].code, errors[0].message, problem.hint)]
+    if isinstance(placed, Notice):
         errors.append(placed)
     elif placed is not None:
         more, worse = _about_placement(placed, result)
         warnings += more
         errors += worse
     data: dict[str, Any] = result.to_json() | {"recorded": recorded}
-    if placed is not None and not isinstance(placed, Remark):
+    if placed is not None and not isinstance(placed, Notice):
         data["placement"] = placed.to_json()
-    return Result(data, warnings=(*remarks_of(findings), *warnings), errors=tuple(errors))
+    return Result(data, warnings=(*notices_of(findings), *warnings), errors=tuple(errors))
 
 
 def _record(  # noqa: PLR0913, PLR0917 - one call site
@@ -87,12 +87,12 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
     result: CheckResult,
     wait_seconds: float,
     findings: Findings,
-) -> tuple[bool, list[Remark]]:
+) -> tuple[bool, list[Notice]]:
     """Record the answer where it says something about the build on this device; return whether it was recorded."""
     if result.outcome == "inconclusive":
         return False, []
     if result.device is not None and not result.ok and (why := _says_nothing_of_the_gpu(context, target, result)):
-        return False, [Remark("not-recorded", f"this does not count against the GPU: {why}", _repair(target))]
+        return False, [Notice("not-recorded", f"this does not count against the GPU: {why}", _repair(target))]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
             writing = Findings(writing_in=context.home)
@@ -100,7 +100,7 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
         findings.update(writing)
     except ImprintError as error:
         # The mutex is busy, or the home cannot be written: what was proved is told all the same.
-        return False, [Remark("not-recorded", f"the result was not recorded: {error.message}", error.hint)]
+        return False, [Notice("not-recorded", f"the result was not recorded: {error.message}", error.hint)]
     return True, []
 
 
@@ -116,21 +116,21 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     return None
 
 
-def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> Remark | None:
+def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> Notice | None:
     """Return what is wrong with the target, beside what the check tries too: a good check promises no more."""
     if result.outcome == "inconclusive":
         return None
     seen = proof.proof_of(result, target, context.environ)
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen)
-    return next(iter(remarks_of_verdict(verdict)), None)
+    return next(iter(notices_of_verdict(verdict)), None)
 
 
 def _repair(target: Target) -> str:
     return helps("repair", setup=command_for(target))
 
 
-def _place(context: Context, target: Target, device: Device | None) -> Placement | Remark:
-    """Run the configured model and return where it ran, or the remark on why it cannot be tried."""
+def _place(context: Context, target: Target, device: Device | None) -> Placement | Notice:
+    """Run the configured model and return where it ran, or the notice on why it cannot be tried."""
     from imprint.embedding.client import Settings
     from imprint.embedding.models import load_catalogue, model_files
     from imprint.embedding.placement import measure
@@ -140,7 +140,7 @@ def _place(context: Context, target: Target, device: Device | None) -> Placement
         name = config.load(context.home, context.environ, context.flags).text("model.name")
         model, files = load_catalogue().model(name), model_files(context.home, name)
     except ImprintError as error:
-        return Remark.of(error)
+        return Notice.of(error)
     settings = Settings(
         python=target.python,
         model=files.model,
@@ -154,19 +154,19 @@ def _place(context: Context, target: Target, device: Device | None) -> Placement
     return measure(settings, name)
 
 
-def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Remark], list[Remark]]:
+def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Notice], list[Notice]]:
     """Return the warnings and the errors that a placement amounts to."""
     where = name_of(result.device)
     if placed.error is not None:
-        return [], [Remark("model-failed", f"{placed.model} does not run on {where}: {placed.error}")]
+        return [], [Notice("model-failed", f"{placed.model} does not run on {where}: {placed.error}")]
     if not placed.runs:
         message = f"you asked for a GPU, but {placed.model} runs on the CPU: {where} was not used"
-        return [], [Remark("gpu-not-used", message, helps("check-above"))]
+        return [], [Notice("gpu-not-used", message, helps("check-above"))]
     if placed.misplaced:
         share = placed.to_json()["providers"].get("CPUExecutionProvider", {}).get("share_of_time") or 0
         message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
-        return [Remark("placement-on-cpu", message, helps("placement-json"))], []
+        return [Notice("placement-on-cpu", message, helps("placement-json"))], []
     if not result.ok and result.device is not None:
         message = f"{placed.model} runs on {where} anyway: it does not need what failed"
-        return [Remark("model-runs", message)], []
+        return [Notice("model-runs", message)], []
     return [], []

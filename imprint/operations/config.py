@@ -12,11 +12,11 @@ from imprint.hints import helps
 from imprint.planning.choices import Choice, device_choices, gpu_device_choices
 from imprint.probing.survey import survey
 from imprint.probing.this_machine import RealHost
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.target import current_target
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, gather
-from imprint.situation.reading import read_as_writer, remarks_of
+from imprint.situation.reading import notices_of, read_as_writer
 from imprint.state import config, config_file
 from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
@@ -43,28 +43,28 @@ def list_keys(context: Context) -> Result:
     """Return every key with the value that holds now. Raises what `state.config.load` raises."""
     loaded = _load(context)
     keys = [document(context, setting, secrets=False) for setting in loaded.settings.values()]
-    return Result({"keys": keys}, warnings=(*_about(loaded), *([Remark.of(loaded.locked)] if loaded.locked else ())))
+    return Result({"keys": keys}, warnings=(*_about(loaded), *([Notice.of(loaded.locked)] if loaded.locked else ())))
 
 
 def get_key(context: Context, name: str) -> Result:
     """Return one key, secrets included. Where it has no value, that is None, and an error says so."""
     loaded = _load(context)
     key = document(context, loaded.get(name), secrets=True)
-    unset = (Remark("unset", f"{name} is not set"),) if key["value"] is None else ()
+    unset = (Notice("unset", f"{name} is not set"),) if key["value"] is None else ()
     return Result({"keys": [key]}, warnings=_about(loaded), errors=unset)
 
 
-def _about(loaded: Config) -> tuple[Remark, ...]:
+def _about(loaded: Config) -> tuple[Notice, ...]:
     """Return what to say of the files themselves: secrets in the open, and a folder that is not ours."""
     exposed = [
-        Remark(
+        Notice(
             "secret-exposed",
             f"config.toml holds {name}, which others may be able to read",
             helps("move-secret", key=name),
         )
         for name in loaded.exposed
     ]
-    return (*([Remark.of(loaded.foreign)] if loaded.foreign is not None else ()), *exposed)
+    return (*([Notice.of(loaded.foreign)] if loaded.foreign is not None else ()), *exposed)
 
 
 def config_path(context: Context) -> Result:
@@ -131,18 +131,18 @@ def _changed(context: Context, name: str, written: Value | None) -> Result:
         default = key_of(name).default
         setting = Setting(name, written if written is not None else default, default, "file" if written else "default")
         key = document(context, setting, secrets=False)
-        return Result({"keys": [key], "written": shown, "apply": None}, (Remark.of(error),))
-    warnings: list[Remark] = []
+        return Result({"keys": [key], "written": shown, "apply": None}, (Notice.of(error),))
+    warnings: list[Notice] = []
     if setting.origin == "env":
         message = f"{setting.source} is set and overrides what the configuration file says about {name}"
-        warnings.append(Remark("shadowed", message, helps("unset-variable", variable=setting.source)))
+        warnings.append(Notice("shadowed", message, helps("unset-variable", variable=setting.source)))
     key = document(context, setting, secrets=False)
     apply: str | None = None
     if name in PLANNED:
         offered = _choices_of(context, name)
         key["choices"], apply = offered.choices, offered.apply
         warnings += [
-            *offered.remarks,
+            *offered.notices,
             *(unused_gpu_device(context, written=True) if name == "model.gpu_device" else ()),
         ]
     elif name in {"model.name", "model.file"}:
@@ -200,15 +200,15 @@ def _usable_cores(context: Context) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """The choices of a key in JSON form, how to apply what is configured now, and remarks made on the way."""
+    """The choices of a key in JSON form, how to apply what is configured now, and notices made on the way."""
 
     choices: list[dict[str, Any]]
     apply: str | None
-    remarks: tuple[Remark, ...]
+    notices: tuple[Notice, ...]
 
 
 def _choices_of(context: Context, key: str) -> _Offered:
-    """Return the choices of `model.device` or `model.gpu_device`. Never raises; an error becomes a remark."""
+    """Return the choices of `model.device` or `model.gpu_device`. Never raises; an error becomes a notice."""
     machine = survey(RealHost(context.environ))
 
     def read(findings: Findings) -> Inputs:
@@ -217,7 +217,7 @@ def _choices_of(context: Context, key: str) -> _Offered:
     try:
         inputs, findings = read_as_writer(context, read, "imprint config", wait_seconds=0)
     except ImprintError as error:
-        return _Offered([], "`imprint setup`", (Remark.of(error),))
+        return _Offered([], "`imprint setup`", (Notice.of(error),))
     offer = device_choices if key == "model.device" else gpu_device_choices
     offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
     return _Offered(
@@ -225,7 +225,7 @@ def _choices_of(context: Context, key: str) -> _Offered:
         "`imprint setup`"
         if inputs.plan.pending
         else "nothing to install; restart running Imprint processes to apply this",
-        tuple(remarks_of(findings)),
+        tuple(notices_of(findings)),
     )
 
 

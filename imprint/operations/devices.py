@@ -14,7 +14,7 @@ from imprint.probing.this_machine import RealHost
 from imprint.results import Result
 from imprint.runtime.target import current_target
 from imprint.situation.inputs import load_builds
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.state.findings import Findings
 
 
@@ -35,7 +35,7 @@ def devices(context: Context) -> Result:
             "code": why.code if why else None,
             "reason": why.reason if why else None,
         },
-        tuple(remarks_of(findings)),
+        tuple(notices_of(findings)),
     )
 
 

@@ -28,7 +28,7 @@ from imprint.doctor.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
 from imprint.probing.host import Host
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.situation.verdict import Prove
 
 TEXT = "a text to see whether embedding works"
@@ -147,13 +147,13 @@ def _nearest(word: str, known: tuple[str, ...]) -> str:
     return helps("did-you-mean", near=near[0]) if near else helps("the-checks")
 
 
-def _verdict(findings: list[Finding], *, strict: bool) -> tuple[Remark, ...]:
+def _verdict(findings: list[Finding], *, strict: bool) -> tuple[Notice, ...]:
     counting = {"error", "warning"} if strict else {"error"}
     bad = [finding for finding in findings if finding.status in counting]
     if not bad:
         return ()
     what = "1 check needs attention" if len(bad) == 1 else f"{len(bad)} checks need attention"
-    return (Remark("doctor", f"{what}: {', '.join(dict.fromkeys(finding.id for finding in bad))}", bad[0].fix),)
+    return (Notice("doctor", f"{what}: {', '.join(dict.fromkeys(finding.id for finding in bad))}", bad[0].fix),)
 
 
 def _hidden(context: Context, venv: str | None) -> Mapping[str, str]:

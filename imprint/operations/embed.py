@@ -23,7 +23,7 @@ from imprint.planning.model import Device, Plan
 from imprint.probing.processor import usable_cores
 from imprint.probing.this_machine import RealHost
 from imprint.quoting import typed
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
 from imprint.runtime.check.children import INSIDE
@@ -34,7 +34,7 @@ from imprint.runtime.target import Target
 from imprint.runtime.verdict import FAILED, TargetVerdict
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import gather
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.targets import command_for, require_start, target_of
 from imprint.situation.verdict import judge
 from imprint.state import config, last_run
@@ -104,7 +104,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     findings = Findings()
     place = _place(context, options, findings)
     worker_settings = replace(_settings(context, options, settings, model, place), worker=worker_package)
-    warnings = [*remarks_of(findings), *unused_gpu_device(context)]
+    warnings = [*notices_of(findings), *unused_gpu_device(context)]
     if (mistaken := text_that_is_a_file(options)) is not None:
         warnings.append(mistaken)
     started = time.monotonic()
@@ -139,17 +139,17 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     )
     if done.truncated:
         limit = worker_settings.max_tokens
-        warnings.append(Remark("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
+        warnings.append(Notice("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
     return Result(_data(options, model, place, hello, done, seconds), tuple(warnings))
 
 
-def text_that_is_a_file(options: EmbedOptions) -> Remark | None:
+def text_that_is_a_file(options: EmbedOptions) -> Notice | None:
     """Return the warning that all texts are names of files, as of one who meant what is in them; None elsewhere."""
     if not options.texts or not all(os.path.isfile(text) for text in options.texts):  # noqa: PTH113 - never raises
         return None
     first = options.texts[0]
     hint = helps("lines-of-the-file", command=typed("imprint", "embed", "--input", first))
-    return Remark("text-is-a-file", f"`{first}` is a file, but it was embedded as text", hint)
+    return Notice("text-is-a-file", f"`{first}` is a file, but it was embedded as text", hint)
 
 
 _OF_THE_TARGET = frozenset({"target-incomplete", "model-unusable", "worker-crashed", "worker-failed"})
@@ -298,21 +298,21 @@ def _require_apart(name: str, stream: IO[bytes], output: Path | None, stdout: IO
 
 def _announce(  # noqa: PLR0913, PLR0917 - one call site
     context: Context, options: EmbedOptions, settings: Config, place: _Place, hello: Hello, on_event: OnEvent
-) -> list[Remark]:
+) -> list[Notice]:
     """Say on what it truly runs; return the callout where that is not what was asked for."""
     line = _line(context, options, place, hello)
     why = helps("check-says-why", command=command_for(place.target, "check"))
-    missed: Remark | None = None
+    missed: Notice | None = None
     if place.on_gpu and not hello.on_gpu:
         line = f"embeddings run on the CPU (ONNX Runtime {hello.version}), because the GPU could not be used"
         if options.require_gpu:
             raise ImprintError(line, hint=why, code="gpu-not-used")
-        missed = Remark("gpu-not-used", line, why)
+        missed = Notice("gpu-not-used", line, why)
     elif settings.text("model.device") == "gpu" and not hello.on_gpu:
         planned = place.plan.device is not None
         code = "gpu-not-proved" if planned else place.plan.code
         hint = helps("run", command=command_for(place.target)) if planned else place.plan.hint
-        missed = Remark(code, f"you asked for a GPU, but {line}", hint)
+        missed = Notice(code, f"you asked for a GPU, but {line}", hint)
     # The first line that anybody sees: where the GPU was asked for and is not used, a warning.
     on_event(Event("info" if missed is None else "warning", "embed", line if missed is None else missed.message))
     if missed is not None and missed.hint is not None:

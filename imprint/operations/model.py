@@ -10,7 +10,7 @@ from imprint.embedding import models
 from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.interrupts import interruptible
 from imprint.state import config, mutex
 
@@ -25,7 +25,7 @@ def list_models(context: Context) -> Result:
     chosen = _configured(context)
     catalogue = load_catalogue().models.values()
     wrong = [error for model in catalogue if (error := _wrong(context, model)) is not None]
-    warnings = [Remark.of(error) for error in wrong if error.specific_code != "model-missing"]
+    warnings = [Notice.of(error) for error in wrong if error.specific_code != "model-missing"]
     return Result({"models": [_facts(context, model, chosen) for model in catalogue]}, tuple(warnings))
 
 
@@ -58,10 +58,10 @@ def remove_model(context: Context, name: str, *, wait_seconds: float = mutex.DEF
     if removed.left:
         listed = ", ".join(f"`{entry}`" for entry in removed.left)
         place = folder_of(context.home, name)
-        warnings.append(Remark("files-left", f"`{place}` stays, because it contains other files: {listed}"))
+        warnings.append(Notice("files-left", f"`{place}` stays, because it contains other files: {listed}"))
     if chosen:
         message = f"{name} is the configured model; nothing can be embedded without it"
-        warnings.append(Remark("model-configured", message, helps("setup-again")))
+        warnings.append(Notice("model-configured", message, helps("setup-again")))
     data = {"name": name, "removed": list(removed.files), "freed_bytes": removed.size, "configured": chosen}
     return Result(data, tuple(warnings))
 

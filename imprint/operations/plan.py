@@ -15,7 +15,7 @@ from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import download_for
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, advised, gather, gather_what_if, load_builds
 from imprint.state.findings import Findings
@@ -54,8 +54,8 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     work; `prove` runs the check where none that holds is recorded. Raises what reading configuration and state raises;
     state is not read when another machine is planned for.
     """
-    warnings: tuple[Remark, ...] = ()
-    errors: tuple[Remark, ...] = ()
+    warnings: tuple[Notice, ...] = ()
+    errors: tuple[Notice, ...] = ()
     pending: bool | None = None
     target: Target | None = None
     if options.machine is not None and options.venv is not None:
@@ -89,7 +89,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     return Result(data, warnings, errors)
 
 
-def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs, tuple[Remark, ...]]:
+def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs, tuple[Notice, ...]]:
     from imprint.runtime.target import current_target
 
     findings = Findings()
@@ -100,14 +100,14 @@ def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs
 
         target = target_of(context, options.venv, findings)
     inputs = gather(context, target, findings=findings, to_record=False)
-    return target, inputs, tuple(Remark(found.code, found.message, found.hint) for found in findings)
+    return target, inputs, tuple(Notice(found.code, found.message, found.hint) for found in findings)
 
 
-def _refused(inputs: Inputs) -> Remark | None:
+def _refused(inputs: Inputs) -> Notice | None:
     """Return why setup would install nothing, None where it would."""
     plan = inputs.plan
     if plan.build is None:
-        return Remark(plan.code, plan.reason, plan.hint)
+        return Notice(plan.code, plan.reason, plan.hint)
     if not (inputs.machine.python.abi or "").endswith("t"):
         return None
     from imprint.provisioning.options import free_threaded
@@ -117,15 +117,15 @@ def _refused(inputs: Inputs) -> Remark | None:
 
 def _judged(
     context: Context, target: Target | None, inputs: Inputs, prove: Prove | None
-) -> tuple[bool, tuple[Remark, ...]]:
+) -> tuple[bool, tuple[Notice, ...]]:
     """Return whether setup has something to change at what is there, and what is wrong with it."""
     from imprint.runtime.check.run import run_check
     from imprint.runtime.verdict import ABSENT
-    from imprint.situation.verdict import judge, remarks_of_verdict
+    from imprint.situation.verdict import judge, notices_of_verdict
 
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
     # That nothing is installed is what the plan is about.
-    return verdict.pending, tuple(one for one in remarks_of_verdict(verdict) if one.code != ABSENT)
+    return verdict.pending, tuple(one for one in notices_of_verdict(verdict) if one.code != ABSENT)
 
 
 def _elsewhere(context: Context, options: PlanOptions) -> Inputs:

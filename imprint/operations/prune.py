@@ -14,7 +14,7 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.this_machine import RealHost
-from imprint.provisioning.remarks import changes_to_json, deferred_to_json, remarks_of_pruned, remarks_of_skipped
+from imprint.provisioning.notices import changes_to_json, deferred_to_json, notices_of_pruned, notices_of_skipped
 from imprint.results import Result
 from imprint.runtime import prune as pruning
 from imprint.runtime.distributions.shipped import read_shipped
@@ -28,7 +28,7 @@ from imprint.runtime.managed import deferred, removal
 from imprint.runtime.place import Changed
 from imprint.runtime.target import Target, read_pointer
 from imprint.situation.inputs import load_builds, survey_here
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.targets import command_for, target_of
 from imprint.state import mutex
 from imprint.state.findings import Findings
@@ -65,8 +65,8 @@ def prune(
         "changes": _changes(outcome),
         "deferred": deferred_to_json(pruned),
     }
-    skipped = remarks_of_skipped(outcome.skipped) if outcome is not None else ()
-    return Result(data, warnings=(*remarks_of(findings), *skipped, *remarks_of_pruned(pruned)))
+    skipped = notices_of_skipped(outcome.skipped) if outcome is not None else ()
+    return Result(data, warnings=(*notices_of(findings), *skipped, *notices_of_pruned(pruned)))
 
 
 def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings, on_event: OnEvent) -> InplaceOutcome:

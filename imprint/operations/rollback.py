@@ -5,7 +5,7 @@ from __future__ import annotations
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.provisioning.remarks import changes_to_json
+from imprint.provisioning.notices import changes_to_json
 from imprint.results import Result
 from imprint.runtime.check.run import run_check
 from imprint.runtime.interrupts import interruptible
@@ -21,7 +21,7 @@ from imprint.runtime.target import (
 )
 from imprint.situation.checked import failure_of, record
 from imprint.situation.inputs import gather
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.verdict import judge
 from imprint.state import mutex
 from imprint.state.findings import Findings
@@ -61,7 +61,7 @@ def rollback(
         "check": check.to_json(),
         "changes": changes_to_json(between(distributions_of(before), distributions_of(now))),
     }
-    return Result(data, warnings=tuple(remarks_of(findings)))
+    return Result(data, warnings=tuple(notices_of(findings)))
 
 
 def _current(context: Context, findings: Findings) -> Target | None:

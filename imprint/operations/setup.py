@@ -7,6 +7,10 @@ from typing import Any
 from imprint.context import Context
 from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import Download, sizes_of
+from imprint.provisioning.notices import (
+    changes_to_json,
+    notices_of_vendors,
+)
 from imprint.provisioning.options import (
     CONFIRM_ABOVE,
     REAL,
@@ -20,10 +24,6 @@ from imprint.provisioning.options import (
     refusal_of,
     sources_of,
 )
-from imprint.provisioning.remarks import (
-    changes_to_json,
-    remarks_of_vendors,
-)
 from imprint.provisioning.run import Run, download_for_change, inputs_for, place_of
 from imprint.results import Result
 from imprint.runtime.checkpoint import reached
@@ -31,7 +31,7 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.verdict import judge
 from imprint.state import mutex
 from imprint.state.findings import Findings
@@ -118,5 +118,5 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
         details = change.to_json() if change is not None else None
         total = expected.total if expected is not None else None
         data["environment"] = None if details is None else details | {"download_bytes": total}
-    warnings = (*remarks_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
-    return Result(data, (*remarks_of(findings), *warnings), (refused,) if refused is not None else ())
+    warnings = (*notices_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
+    return Result(data, (*notices_of(findings), *warnings), (refused,) if refused is not None else ())

@@ -7,11 +7,11 @@ from pathlib import Path
 from imprint.context import Context
 from imprint.hints import helps
 from imprint.provisioning.retrying import failed_build, retry_hint
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.check.run import run_check
 from imprint.runtime.verdict import TargetVerdict
 from imprint.situation.inputs import gather
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.targets import target_of
 from imprint.situation.verdict import Prove, default_hint, judge
 from imprint.state import last_run
@@ -30,7 +30,7 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     inputs = gather(context, target, findings=findings)
     last = last_run.read(context.home, findings) if venv is None else None
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, findings=findings)
-    warnings = [*remarks_of(findings), *([gpu_missed()] if verdict.missed else [])]
+    warnings = [*notices_of(findings), *([gpu_missed()] if verdict.missed else [])]
     errors = errors_of(verdict)
     hint = default_hint(context, inputs.plan, target.prefix if venv is not None and target is not None else None)
     if (failed := failed_build(inputs)) is not None:
@@ -38,15 +38,15 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), errors)
 
 
-def errors_of(verdict: TargetVerdict) -> tuple[Remark, ...]:
+def errors_of(verdict: TargetVerdict) -> tuple[Notice, ...]:
     """Return the error that a verdict amounts to: embeddings do not run."""
     problem = verdict.problem
     if verdict.embeds or problem is None:
         return ()
-    return (Remark(problem.code, "embeddings do not run", problem.hint),)
+    return (Notice(problem.code, "embeddings do not run", problem.hint),)
 
 
-def gpu_missed() -> Remark:
+def gpu_missed() -> Notice:
     """Return what `status` says beside its line while the last worker missed the GPU."""
     message = "you asked for a GPU, but the last embedding ran on the CPU"
-    return Remark("gpu-not-used", message, helps("check-says-why", command="imprint check"))
+    return Notice("gpu-not-used", message, helps("check-says-why", command="imprint check"))

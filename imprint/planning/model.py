@@ -181,7 +181,7 @@ class Refusal(Record):
 
 
 class Note(Record):
-    """A remark on the plan that refuses nothing."""
+    """A notice on the plan that refuses nothing."""
 
     code: str
     reason: str

@@ -38,7 +38,7 @@ NULL_CODES = ("os-no-wheel", "arch-no-wheel", "libc-musl", "libc-too-old", "pyth
 """Codes of a machine for which no build exists at all, in the order in which they are judged."""
 
 NOTE_CODES = ("smaller-gpu", "installed-build-kept")
-"""Codes of remarks that refuse nothing."""
+"""Codes of notices that refuse nothing."""
 
 _FRAGMENTS: dict[str, Fragment] = {
     "device-cpu": lambda seen, _builds, _need: f"model.device is {seen}",

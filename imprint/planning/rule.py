@@ -123,7 +123,7 @@ def _kept(on_cpu: Plan, there: Build | None, machine: Machine, installed: Instal
 
 
 def _smaller_gpu(selection: Selection, fit: Fit) -> tuple[Note, ...]:
-    """Remark on a larger GPU that would run too, with PTX or a later build, so that the choice surprises nobody."""
+    """Notice on a larger GPU that would run too, with PTX or a later build, so that the choice surprises nobody."""
     failed = {one.build.name for one in selection.refused if one.code == "check-failed"}
     others = [other for name, other in selection.judged.items() if isinstance(other, Fit) and name not in failed]
     for gpu in sorted(selection.question.machine.nvidia.gpus or (), key=preference):

@@ -148,7 +148,7 @@ def parse_kernel_driver(proc: str | None, module: str | None) -> str | None:
 
 def without_library(traces: Traces, platform: Platform) -> Nvidia:
     """Return the answer for a Linux machine on which the loader finds no libcuda."""
-    remark = None
+    notice = None
     # In a container /proc shows the host's module; without a GPU passed in that is no driver missing here.
     module = traces.kernel_driver is not None and not platform.container
     if traces.gpus or traces.nodes or module:
@@ -160,12 +160,12 @@ def without_library(traces: Traces, platform: Platform) -> Nvidia:
             if traces.nodes
             else f"the NVIDIA kernel module {traces.kernel_driver}"
         )
-        remark = f"{seen}, but no libcuda.so.1 on the loader's path"
+        notice = f"{seen}, but no libcuda.so.1 on the loader's path"
     else:
         status = "none"
         if traces.lent:
-            remark = f"{traces.lent} NVIDIA GPU(s) bound to vfio-pci, for a virtual machine"
-    return Nvidia(status=status, kernel_driver=traces.kernel_driver, error=remark, gpus=())
+            notice = f"{traces.lent} NVIDIA GPU(s) bound to vfio-pci, for a virtual machine"
+    return Nvidia(status=status, kernel_driver=traces.kernel_driver, error=notice, gpus=())
 
 
 def is_jetson(host: Host, platform: Platform, nvidia: Nvidia) -> bool | None:

@@ -84,8 +84,8 @@ def _with_hardware(host: Host, machine: Machine, deadlines: tuple[float, ...]) -
     ask = survey_windows if platform.os == "windows" else survey_macos
     seen = ask(host, machine.cpu)
     if nvidia.status == "none" and seen.nvidia_gpus:
-        remark = f"{seen.nvidia_gpus} NVIDIA GPU(s) on the PCI bus, but no nvcuda.dll"
-        nvidia = replace(nvidia, status="driver-missing", error=remark)
+        notice = f"{seen.nvidia_gpus} NVIDIA GPU(s) on the PCI bus, but no nvcuda.dll"
+        nvidia = replace(nvidia, status="driver-missing", error=notice)
     return replace(
         machine,
         platform=replace(platform, jetson=False),

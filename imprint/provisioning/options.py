@@ -16,7 +16,7 @@ from imprint.planning import facts
 from imprint.planning.model import Machine, Plan
 from imprint.provisioning.downloads import Download
 from imprint.quoting import typed
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.runtime.check.run import run_check
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
@@ -93,20 +93,20 @@ def sources_of(options: SetupOptions) -> Sources:
     return Sources(options.offline, folder.absolute() if folder is not None else None, url)
 
 
-def refusal_of(context: Context, inputs: Inputs, options: SetupOptions) -> Remark | None:
+def refusal_of(context: Context, inputs: Inputs, options: SetupOptions) -> Notice | None:
     """Return why nothing is done: no build or not all of its packages exist, or a GPU is required and not planned."""
     plan = inputs.plan
     if plan.build is None:
-        return Remark(plan.code, plan.reason, plan.hint)
+        return Notice(plan.code, plan.reason, plan.hint)
     if options.require_gpu and plan.device is None:
         hint = plan.hint
         if plan.code == "device-cpu":
             hint = helps("require-with-device", command=command_again(context, options, device="gpu"))
-        return Remark(plan.code, f"a GPU is required, but none is planned: {plan.reason}", hint)
+        return Notice(plan.code, f"a GPU is required, but none is planned: {plan.reason}", hint)
     return free_threaded(inputs.machine)
 
 
-def free_threaded(machine: Machine) -> Remark | None:
+def free_threaded(machine: Machine) -> Notice | None:
     """Return why nothing can be installed for a free-threaded Python, though ONNX Runtime has wheels for it.
 
     Source: the package index, 2026-12-01: orjson 3.13.0 has no wheel for cp313t and cp314t, tokenizers 0.23.3 none for
@@ -116,14 +116,14 @@ def free_threaded(machine: Machine) -> Remark | None:
     if not (python.abi or "").endswith("t") and not (python.version or "").endswith("t"):
         return None
     message = f"orjson, which embedding needs, has no wheel for {facts.python(machine)}"
-    return Remark("python-abi-no-wheel", message, helps("standard-python"))
+    return Notice("python-abi-no-wheel", message, helps("standard-python"))
 
 
-def not_honoured(context: Context, plan: Plan, refused: Remark | None) -> tuple[Remark, ...]:
+def not_honoured(context: Context, plan: Plan, refused: Notice | None) -> tuple[Notice, ...]:
     """Return the warnings about a GPU that was asked for and is not planned; refusals say so themselves."""
     if refused is not None or plan.device is not None or request_of(context).device != "gpu":
         return unused_gpu_device(context)
-    return (Remark(plan.code, f"you asked for a GPU, but the CPU is planned: {plan.reason}", plan.hint),)
+    return (Notice(plan.code, f"you asked for a GPU, but the CPU is planned: {plan.reason}", plan.hint),)
 
 
 def confirm_download(options: SetupOptions, inputs: Inputs, expected: Download) -> None:

@@ -16,6 +16,15 @@ from imprint.hints import helps
 from imprint.planning.model import Device, Installed, Plan
 from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import Download, download_into, sizes_of
+from imprint.provisioning.notices import (
+    changes_to_json,
+    deferred_to_json,
+    notices_of_left_out,
+    notices_of_pruned,
+    notices_of_skipped,
+    notices_of_vendors,
+    tell_pruned,
+)
 from imprint.provisioning.options import (
     Seams,
     SetupOptions,
@@ -25,17 +34,8 @@ from imprint.provisioning.options import (
     provide_model,
     refusal_of,
 )
-from imprint.provisioning.remarks import (
-    changes_to_json,
-    deferred_to_json,
-    remarks_of_left_out,
-    remarks_of_pruned,
-    remarks_of_skipped,
-    remarks_of_vendors,
-    tell_pruned,
-)
 from imprint.provisioning.retrying import keep_for_retry, release_unless_wanted, retry_hint
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime import prune
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.checkpoint import reached
@@ -51,7 +51,7 @@ from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
-from imprint.situation.reading import remarks_of
+from imprint.situation.reading import notices_of
 from imprint.situation.targets import damage_in
 from imprint.situation.verdict import default_hint, deferred_line, holds, judge, judge_just_proved
 from imprint.state import config
@@ -102,7 +102,7 @@ class _Ended:
     target: Target | None
     proved: bool
     check: CheckResult | None = None
-    refused: Remark | None = None
+    refused: Notice | None = None
 
     @property
     def is_sure(self) -> bool:
@@ -122,7 +122,7 @@ class Run:
     place: Place = field(init=False)
     findings: Findings = field(init=False)
     story: Story = field(init=False)
-    warnings: list[Remark] = field(default_factory=list)
+    warnings: list[Notice] = field(default_factory=list)
     has_model: bool = False
     acted: bool = False
 
@@ -156,13 +156,13 @@ class Run:
         return Result(
             data,
             warnings=(
-                *remarks_of(self.findings),
+                *notices_of(self.findings),
                 # A check that failed in this run has said already why the CPU is used.
                 *(self.warnings or not_honoured(self.context, plan, ended.refused)),
-                *remarks_of_vendors(changes, done=True),
-                *remarks_of_left_out(self.place.left_out()),
-                *remarks_of_skipped(self.place.skipped()),
-                *remarks_of_pruned(pruned),
+                *notices_of_vendors(changes, done=True),
+                *notices_of_left_out(self.place.left_out()),
+                *notices_of_skipped(self.place.skipped()),
+                *notices_of_pruned(pruned),
                 *self._not_configured(ended),
             ),
             errors=(ended.refused,) if ended.refused is not None else (),
@@ -182,7 +182,7 @@ class Run:
             status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}
         return status
 
-    def _not_configured(self, ended: _Ended) -> tuple[Remark, ...]:
+    def _not_configured(self, ended: _Ended) -> tuple[Notice, ...]:
         """Return the warning that the other machine would plan something else, since an option is for one run only."""
         if not self._elsewhere or ended.refused is not None or "model.device" not in self.context.flags:
             return ()
@@ -193,7 +193,7 @@ class Run:
         message = (
             f"the configuration says model.device = {configured}, so `imprint setup` there would switch back to that"
         )
-        return (Remark("device-not-configured", message, helps("set-device", device=asked)),)
+        return (Notice("device-not-configured", message, helps("set-device", device=asked)),)
 
     # --- plan after plan --------------------------------------------------------------------------------------------
 
@@ -328,8 +328,8 @@ class Run:
             record(self.context, target, inputs, check, self.findings)
             reached("recorded")
 
-    def _failure(self, inputs: Inputs, check: CheckResult) -> Remark:
-        """Return the remark on a check that was not passed, and keep what another try of a GPU would download."""
+    def _failure(self, inputs: Inputs, check: CheckResult) -> Notice:
+        """Return the notice on a check that was not passed, and keep what another try of a GPU would download."""
         if check.device is not None and check.outcome != "inconclusive":
             from imprint.runtime.distributions.pins import pins_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from imprint.context import Context
 from imprint.hints import helps
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.situation.inputs import request_of
 
 
-def unused_gpu_device(context: Context, *, written: bool = False) -> tuple[Remark, ...]:
+def unused_gpu_device(context: Context, *, written: bool = False) -> tuple[Notice, ...]:
     """Return the warning that a GPU was chosen while the configured device is the CPU.
 
     It was chosen with an option of this run, or, `written`, in the configuration just now.
@@ -22,4 +22,4 @@ def unused_gpu_device(context: Context, *, written: bool = False) -> tuple[Remar
         message, hint = f"`--gpu-device {asked.gpu_device}`", helps("gpu-device-unused")
     else:
         return ()
-    return (Remark("gpu-device-unused", f"{message} has no effect while model.device is cpu", hint),)
+    return (Notice("gpu-device-unused", f"{message} has no effect while model.device is cpu", hint),)

@@ -10,7 +10,7 @@ from imprint.context import Context
 from imprint.hints import helps
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import Device, Verdict
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
 from imprint.runtime.check.outside import outside_cause
@@ -52,11 +52,11 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
     verdicts.record(context.home, verdict, findings)
 
 
-def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | None = None) -> Remark:
-    """Return the remark that a check which is not ok amounts to; `retry` is how a GPU is tried again."""
+def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | None = None) -> Notice:
+    """Return the notice that a check which is not ok amounts to; `retry` is how a GPU is tried again."""
     name = name_of(result.device)
     if result.outcome == "inconclusive":
-        return Remark(
+        return Notice(
             "check-inconclusive",
             f"the check on {name} proved nothing: {result.detail}",
             helps("when-device-is-free", command=command_of("setup", venv)),
@@ -68,7 +68,7 @@ def failure_of(result: CheckResult, venv: Path | None = None, *, retry: str | No
         # What lies outside the runtime is not mended by installing it again.
         situation = here(os.environ, traits=["named" if venv is not None else "managed"])
         hint = outside.fix(situation) if outside is not None else helps("repair", setup=setup)
-    return Remark("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
+    return Notice("check-failed", f"the check on {name} failed ({result.kind}): {result.detail}", hint)
 
 
 def lies_outside(result: CheckResult) -> bool:

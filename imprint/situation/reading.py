@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from imprint.context import Context
 from imprint.errors import ImprintError
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -33,6 +33,6 @@ def read_as_writer(
         return answer, findings
 
 
-def remarks_of(findings: Findings) -> list[Remark]:
-    """Return the remarks on state files that could not be used."""
-    return [Remark(found.code, found.message, found.hint) for found in findings]
+def notices_of(findings: Findings) -> list[Notice]:
+    """Return the notices on state files that could not be used."""
+    return [Notice(found.code, found.message, found.hint) for found in findings]

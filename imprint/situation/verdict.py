@@ -15,7 +15,7 @@ from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device, Plan
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
 from imprint.runtime.check.proof import Proof
@@ -200,10 +200,10 @@ def _lacks(target: Target, holding: Proof | None, *, look: bool) -> tuple[str, .
     return lacking(inventory.inspect(target.prefix).versions)
 
 
-def remarks_of_verdict(verdict: TargetVerdict) -> tuple[Remark, ...]:
-    """Return the remark that a verdict amounts to: the gravest problem, with all that is wrong and what helps."""
+def notices_of_verdict(verdict: TargetVerdict) -> tuple[Notice, ...]:
+    """Return the notice that a verdict amounts to: the gravest problem, with all that is wrong and what helps."""
     problem = verdict.problem
-    return () if problem is None else (Remark(problem.code, problem.text, problem.hint),)
+    return () if problem is None else (Notice(problem.code, problem.text, problem.hint),)
 
 
 def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_proved: bool) -> TargetVerdict:

@@ -15,7 +15,7 @@ from imprint.hints import hints
 
 SOURCES = list(tracked("imprint/*.py", "cmd/imprint_cli/*.py"))
 
-CALLS = {"ImprintError", "Remark", "Finding"}
+CALLS = {"ImprintError", "Notice", "Finding"}
 """What carries a hint as a keyword, or as the third of its values (the fourth of a finding)."""
 
 EXCEPTIONS = {
@@ -94,7 +94,7 @@ def test_no_error_has_a_hint_of_its_own(path: Path) -> None:
     "line",
     [
         'raise UsageError("no", hint="do this")',
-        'Remark("code", "no", f"run `{command}`")',
+        'Notice("code", "no", f"run `{command}`")',
         'hint = "do this" if there else other',
         'def _hint():\n    return "do this"',
     ],

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from imprint import errors
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json
 
@@ -16,12 +16,12 @@ CLASSES = {
 
 def fine(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Answer with a warning."""
-    return Answer(Result({"path": "é\udc80"}, (Remark("odd", "something is odd", "look"),)), lambda data: data["path"])
+    return Answer(Result({"path": "é\udc80"}, (Notice("odd", "something is odd", "look"),)), lambda data: data["path"])
 
 
 def unhappy(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Answer with data and an error."""
-    return Answer(Result({"a": 1}, errors=(Remark("network", "no way out"),)), lambda _: "partly")
+    return Answer(Result({"a": 1}, errors=(Notice("network", "no way out"),)), lambda _: "partly")
 
 
 def refuse(code: str, narrow: Annotated[str | None, typer.Option()] = None, *, json: Json = False) -> Answer:  # noqa: ARG001

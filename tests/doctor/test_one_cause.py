@@ -30,7 +30,7 @@ from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.reads import Needs
 from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide
 from imprint.situation.inputs import advised, load_builds
-from imprint.situation.verdict import remarks_of_verdict
+from imprint.situation.verdict import notices_of_verdict
 from imprint.values import replace as replace_value
 from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, facts_from_json
 
@@ -57,7 +57,7 @@ def test_a_model_that_the_runtime_cannot_read_is_known_before_it_is_tried(needs:
     verdict = decide(seen)
     assert (verdict.runs_on, verdict.embeds) == ("cpu", word is None)
     if word is not None:
-        (remark,) = remarks_of_verdict(verdict)
+        (remark,) = notices_of_verdict(verdict)
         assert (remark.code, word in remark.message) == (TOO_NEW, True)
         assert remark.hint == "run `imprint setup --venv /srv/app/.venv`"
         found = told(replace(ENVIRONMENT, seen=seen))

@@ -23,7 +23,7 @@ from imprint.planning.model import Installed, Machine, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
-from imprint.situation.verdict import remarks_of_verdict
+from imprint.situation.verdict import notices_of_verdict
 from imprint.values import replace as replace_value
 from support.recorded import BASES, facts_from_json
 
@@ -53,7 +53,7 @@ def line_of(name: str, verdict: TargetVerdict, told: dict[str, str]) -> str:
         f"status {verdict.runs_on} exit {0 if verdict.embeds else 1}: {verdict.line}",
         f"setup {verdict.to_json()['runs_on']}",
         f"plan --check {pending}",
-        f"check {' '.join(remark.code for remark in remarks_of_verdict(verdict)) or 'ok'}",
+        f"check {' '.join(remark.code for remark in notices_of_verdict(verdict)) or 'ok'}",
         f"embed {'ok' if verdict.embeds else failed}",
         f"doctor {verdict.runs_on} {','.join(f'{code} ({status})' for code, status in told.items())}",
     ]
@@ -74,7 +74,7 @@ def contradictions(facts: Facts, verdict: TargetVerdict) -> list[str]:
     if verdict.embeds != verdict.line.startswith(("embeddings run on", "embeddings ran on")):
         found.append(f"the line claims otherwise: {verdict.line}")
     codes = {problem.code} if problem is not None else set()
-    if {remark.code for remark in remarks_of_verdict(verdict)} != codes:
+    if {remark.code for remark in notices_of_verdict(verdict)} != codes:
         found.append("check and plan do not say what status says")
     if problem is not None and blamed(verdict, ENDED).specific_code != problem.code:
         found.append("embed does not blame what status names")

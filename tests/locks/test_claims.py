@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from imprint_dev.claims import ClaimsError, Spot, parse_claims
+from imprint_dev.claims import ClaimsError, TargetPlatform, parse_claims
 from imprint_dev.layout import LOCKS
 
 PLATFORMS = '[platforms]\nmac = { uv = "x86_64-apple-darwin", macos = "13.0" }\n'
@@ -14,8 +14,8 @@ def test_a_claim_is_every_platform_with_every_python() -> None:
     text = PLATFORMS + '[locks.a]\npython = "3.11"\nclaims = [{ platforms = ["mac"], pythons = ["3.11", "3.12"] }]\n'
     lock = parse_claims(text)["a"]
     assert lock.spots == (
-        Spot("mac", "x86_64-apple-darwin", "13.0", "3.11"),
-        Spot("mac", "x86_64-apple-darwin", "13.0", "3.12"),
+        TargetPlatform("mac", "x86_64-apple-darwin", "13.0", "3.11"),
+        TargetPlatform("mac", "x86_64-apple-darwin", "13.0", "3.12"),
     )
     assert (lock.python, lock.no_deps) == ("3.11", False)
 

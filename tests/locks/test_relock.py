@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint_dev.claims import Spot, parse_claims
+from imprint_dev.claims import TargetPlatform, parse_claims
 from imprint_dev.layout import LOCKS
 from imprint_dev.relock import Mode, relock, verify
 from imprint_dev.uv import find_uv
@@ -17,7 +17,7 @@ from imprint_dev.uv import find_uv
 pytestmark = pytest.mark.slow
 
 LOCKED = parse_claims((LOCKS / "platforms.toml").read_text(encoding="utf-8"))
-MUSL = Spot("linux-musl", "x86_64-unknown-linux-musl", None, "3.12")
+MUSL = TargetPlatform("linux-musl", "x86_64-unknown-linux-musl", None, "3.12")
 
 
 def text_of(name: str) -> str:
@@ -28,13 +28,13 @@ def text_of(name: str) -> str:
     ("name", "spot", "package"),
     [
         ("cpu", MUSL, "onnxruntime"),
-        ("cuda13", Spot("too-old", "aarch64-manylinux_2_28", None, "3.12"), "onnxruntime-gpu"),
-        ("cuda12", Spot("no-arm", "aarch64-manylinux_2_34", None, "3.12"), "onnxruntime-gpu"),
-        ("cpu", Spot("no-intel", "x86_64-apple-darwin", "14.0", "3.12"), "onnxruntime"),
-        ("cpu", Spot("old-python", "x86_64-manylinux_2_28", None, "3.10"), "numpy"),
+        ("cuda13", TargetPlatform("too-old", "aarch64-manylinux_2_28", None, "3.12"), "onnxruntime-gpu"),
+        ("cuda12", TargetPlatform("no-arm", "aarch64-manylinux_2_34", None, "3.12"), "onnxruntime-gpu"),
+        ("cpu", TargetPlatform("no-intel", "x86_64-apple-darwin", "14.0", "3.12"), "onnxruntime"),
+        ("cpu", TargetPlatform("old-python", "x86_64-manylinux_2_28", None, "3.10"), "numpy"),
     ],
 )
-def test_a_claimed_machine_without_wheels_is_caught(name: str, spot: Spot, package: str) -> None:
+def test_a_claimed_machine_without_wheels_is_caught(name: str, spot: TargetPlatform, package: str) -> None:
     doctored = replace(LOCKED[name], spots=(spot,))
     ((refused, words),) = verify(find_uv(), doctored, text_of(name))
     assert refused == spot

@@ -12,7 +12,7 @@ import pytest
 
 from imprint.runtime.distributions import claims, inventory
 from imprint.runtime.distributions.claims import CHANGED, FOLDER, OTHERS, OUTSIDE, SPECIAL, UNPROVED, Claims, Ground
-from imprint.runtime.distributions.metadata import Held, read_held, recorded_files
+from imprint.runtime.distributions.metadata import InstalledDistribution, read_held, recorded_files
 
 NOBODY = Claims.of(())
 
@@ -34,8 +34,8 @@ def ground(tmp_path: Path) -> Ground:
     return Ground(tmp_path / "env", packages, scripts)
 
 
-def held(ground: Ground, files: Mapping[str, str], name: str = "pkg", **also: object) -> Held:
-    return Held(name, "1.0", files=files, folder=ground.packages / f"{name}-1.0.dist-info", **also)  # type: ignore[arg-type]
+def held(ground: Ground, files: Mapping[str, str], name: str = "pkg", **also: object) -> InstalledDistribution:
+    return InstalledDistribution(name, "1.0", files=files, folder=ground.packages / f"{name}-1.0.dist-info", **also)  # type: ignore[arg-type]
 
 
 def digest(text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from imprint import touch
 from imprint.errors import ImprintError
 from imprint.runtime.distributions import claims, inventory
-from imprint.runtime.distributions.metadata import Held, read_held
+from imprint.runtime.distributions.metadata import InstalledDistribution, read_held
 from imprint.runtime.foreign import placing
 from imprint.runtime.foreign.placing import Change
 
@@ -47,7 +47,7 @@ class Place:
             folder.mkdir(parents=True)
         self.ground = claims.ground_of(self.prefix, self.packages)
 
-    def held(self, packages: Path) -> tuple[Held, ...]:
+    def held(self, packages: Path) -> tuple[InstalledDistribution, ...]:
         """Return what lies in a folder of packages."""
         return read_held(inventory.inspect(packages.parents[2]))
 

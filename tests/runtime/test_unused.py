@@ -17,7 +17,7 @@ from imprint.onnx_runtime import lock_of
 from imprint.planning.builds import Build, Wheel, parse_builds
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
-from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.distributions.pins import marker_environment, parse_lock
 from imprint.runtime.distributions.shipped import read_shipped
 from imprint.runtime.distributions.unused import Known, find_unused, holds, parse_requirements, satisfied
@@ -45,16 +45,16 @@ GPU_REQUIRES = (
 )
 
 
-def held(name: str, version: str = "1.0", *requires: str, folder: str | None = None) -> Held:
+def held(name: str, version: str = "1.0", *requires: str, folder: str | None = None) -> InstalledDistribution:
     extras = tuple(line.split('extra == "')[1].strip('"') for line in requires if "extra ==" in line)
     top = folder if folder is not None else ("nvidia" if name.startswith("nvidia-") else name.replace("-", "_"))
     top = "onnxruntime" if name.startswith("onnxruntime") else top
-    return Held(
+    return InstalledDistribution(
         name, version, tuple(requires), tuple(dict.fromkeys(extras)), {f"{top}/__init__.py": "", f"{top}/{name}.so": ""}
     )
 
 
-def full_gpu() -> list[Held]:
+def full_gpu() -> list[InstalledDistribution]:
     """Return an environment made from the full extras: cuFFT and nvJitLink as well."""
     return [
         *(held(name) for name in BASE),
@@ -69,11 +69,11 @@ def full_gpu() -> list[Held]:
     ]
 
 
-def names(installed: list[Held], planned: set[str], known: Known = KNOWN) -> list[str]:
+def names(installed: list[InstalledDistribution], planned: set[str], known: Known = KNOWN) -> list[str]:
     return [found.name for found in find_unused(installed, planned, known, ENVIRONMENT)]
 
 
-def nvidia_of(installed: list[Held]) -> list[str]:
+def nvidia_of(installed: list[InstalledDistribution]) -> list[str]:
     return sorted(found.name for found in installed if found.name.startswith("nvidia-"))
 
 
@@ -159,13 +159,13 @@ def test_what_an_interrupted_run_was_removing_goes() -> None:
 
 
 def test_plugins_and_tools_named_like_a_build_are_none() -> None:
-    tools = Held("onnxruntime-tools", "1.7", files={"onnxruntime_tools/__init__.py": ""})
+    tools = InstalledDistribution("onnxruntime-tools", "1.7", files={"onnxruntime_tools/__init__.py": ""})
     genai = held("onnxruntime-genai")
     assert names([*full_gpu(), tools, genai], CUDA13) == ["nvidia-cufft", "nvidia-nvjitlink"]
 
 
 def test_unreadable_metadata_asks_for_nothing_and_breaks_nothing() -> None:
-    odd = Held("odd", None, ("not a requirement !!", "nvidia-cufft ; nonsense == 'x'"))
+    odd = InstalledDistribution("odd", None, ("not a requirement !!", "nvidia-cufft ; nonsense == 'x'"))
     assert names([*full_gpu(), odd], CUDA13) == ["nvidia-cufft", "nvidia-nvjitlink"]
 
 

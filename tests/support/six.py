@@ -16,7 +16,7 @@ from imprint.operations.embed import EmbedOptions, embed
 from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.operations.status import status
-from imprint.results import Remark, Result
+from imprint.results import Notice, Result
 from imprint.runtime.check.run import run_check
 from imprint.situation.verdict import Prove
 
@@ -142,7 +142,7 @@ def _said(command: Any) -> Said:  # noqa: ANN401 - any of the six
     try:
         result: Result = command()
     except ImprintError as error:
-        return Said(None, (), (Remark.of(error).code,))
+        return Said(None, (), (Notice.of(error).code,))
     return Said(dict(result.data), tuple(one.code for one in result.warnings), tuple(one.code for one in result.errors))
 
 

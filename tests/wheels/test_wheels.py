@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from packaging.utils import parse_wheel_filename
 
-from imprint_dev.claims import Spot
+from imprint_dev.claims import TargetPlatform
 from imprint_dev.wheels import Wheel, WheelError, abis_on, choose, floor_on, platform_tags
 
-LINUX = Spot("linux-x86_64", "x86_64-manylinux_2_28", None, "3.12")
-ARM = Spot("linux-aarch64-2.34", "aarch64-manylinux_2_34", None, "3.12")
-WINDOWS = Spot("windows-x86_64", "x86_64-pc-windows-msvc", None, "3.12")
-MAC = Spot("macos-aarch64", "aarch64-apple-darwin", "14.0", "3.12")
+LINUX = TargetPlatform("linux-x86_64", "x86_64-manylinux_2_28", None, "3.12")
+ARM = TargetPlatform("linux-aarch64-2.34", "aarch64-manylinux_2_34", None, "3.12")
+WINDOWS = TargetPlatform("windows-x86_64", "x86_64-pc-windows-msvc", None, "3.12")
+MAC = TargetPlatform("macos-aarch64", "aarch64-apple-darwin", "14.0", "3.12")
 
 
 def wheel(filename: str, size: int = 1) -> Wheel:
@@ -36,13 +36,13 @@ WHEELS = [wheel(name) for name in NAMES]
     [(LINUX, NAMES[1], NAMES[6]), (ARM, NAMES[3], NAMES[7]), (WINDOWS, NAMES[4], NAMES[7]), (MAC, NAMES[5], NAMES[7])],
     ids=str,
 )
-def test_each_machine_takes_its_best_wheel(spot: Spot, a: str, b: str) -> None:
+def test_each_machine_takes_its_best_wheel(spot: TargetPlatform, a: str, b: str) -> None:
     chosen = choose(WHEELS, spot)
     assert {name: one.filename for name, one in chosen.items()} == {"a": a, "b": b}
 
 
 def test_a_machine_without_a_wheel_is_an_error_that_names_the_distribution() -> None:
-    old = Spot("linux-aarch64", "aarch64-manylinux_2_28", None, "3.12")
+    old = TargetPlatform("linux-aarch64", "aarch64-manylinux_2_28", None, "3.12")
     with pytest.raises(WheelError, match=r"linux-aarch64, Python 3\.12: a"):
         choose(WHEELS, old)
 
@@ -69,4 +69,4 @@ def test_a_machine_accepts_older_systems_wheels_too() -> None:
 
 def test_a_machine_of_unknown_tags_is_an_error() -> None:
     with pytest.raises(WheelError, match="riscv"):
-        platform_tags(Spot("x", "riscv64-unknown-linux", None, "3.12"))
+        platform_tags(TargetPlatform("x", "riscv64-unknown-linux", None, "3.12"))

@@ -106,7 +106,7 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
     finally:
         progress.close()
     # What was told at the start is not told again at the end.
-    untold = tuple(remark for remark in result.warnings if remark.message not in progress.warned)
+    untold = tuple(notice for notice in result.warnings if notice.message not in progress.warned)
     return Answer(result if json else replace(result, warnings=untold), lambda _: "")
 
 

@@ -29,7 +29,7 @@ _SHORT_OF_SOMETHING = {errno.EAGAIN: "out-of-memory", errno.ENOMEM: "out-of-memo
 
 def judge(provider: str, device: Device | None, ended: ChildResult, facts: Mapping[str, Any]) -> CheckResult:
     """Return what the check's end and the facts that it told amount to."""
-    told = _Told.of(provider, device, facts, ended.stderr)
+    told = _Reply.of(provider, device, facts, ended.stderr)
     bad_end = _how_it_ended(ended)
     if bad_end is not None:
         return _of_bad_end(told, *bad_end)
@@ -45,7 +45,7 @@ def judge(provider: str, device: Device | None, ended: ChildResult, facts: Mappi
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Reply:
     """What the child told, made safe; `text` is all that it and its libraries wrote."""
 
     provider: str
@@ -62,7 +62,7 @@ class _Told:
     reads: Needs | None = None
 
     @classmethod
-    def of(cls, provider: str, device: Device | None, facts: Mapping[str, Any], stderr: str) -> _Told:
+    def of(cls, provider: str, device: Device | None, facts: Mapping[str, Any], stderr: str) -> _Reply:
         seen = facts.get("steps")
         seen = seen if isinstance(seen, dict) else {}
         errors = [str(step.get("error") or "") for step in seen.values() if isinstance(step, dict)]
@@ -136,7 +136,7 @@ def _not_started(why: str) -> tuple[str, str, str]:
     return ("inconclusive", kind, detail) if kind else ("failed", "not-started", detail)
 
 
-def _of_bad_end(told: _Told, outcome: str, kind: str, detail: str) -> CheckResult:
+def _of_bad_end(told: _Reply, outcome: str, kind: str, detail: str) -> CheckResult:
     where = f" in the step {told.at}" if told.at and kind in {"crashed", "timeout"} else ""
     if outcome != "crashed":
         return told.result(outcome, kind, detail + where)
@@ -148,7 +148,7 @@ def _of_bad_end(told: _Told, outcome: str, kind: str, detail: str) -> CheckResul
     return told.result(outcome, kind, f"{detail}{where}" + (f": {broken.sentence}" if broken else ""), broken)
 
 
-def _without_answer(told: _Told, ended: ChildResult) -> CheckResult:
+def _without_answer(told: _Reply, ended: ChildResult) -> CheckResult:
     if cause := cause_in(ended.stderr):
         return told.result(cause.outcome, cause.kind, cause.detail)
     where = f" in the step {told.at}" if told.at else ""
@@ -175,7 +175,7 @@ def _step(seen: object, provider: str) -> Step:
     )
 
 
-def _failed(told: _Told, name: str) -> CheckResult:
+def _failed(told: _Reply, name: str) -> CheckResult:
     """Judge the first step that is not ok, from the causes that explain the most to those that explain the least."""
     step = told.steps[name]
     if step.error is None:
@@ -188,7 +188,7 @@ def _failed(told: _Told, name: str) -> CheckResult:
     return _raised(told, name, step.error)
 
 
-def _raised(told: _Told, name: str, error: str) -> CheckResult:
+def _raised(told: _Reply, name: str, error: str) -> CheckResult:
     available = told.build.get("available")
     if isinstance(available, list) and told.provider not in available:
         detail = f"the installed {told.build.get('package') or 'package'} has no {told.provider}"

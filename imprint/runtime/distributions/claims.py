@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from imprint.runtime.distributions.metadata import Held, is_vendor
+from imprint.runtime.distributions.metadata import InstalledDistribution, is_vendor
 from imprint.runtime.distributions.records import hash_is
 
 RUNTIME_FOLDER = "onnxruntime"
@@ -123,7 +123,7 @@ def _key(place: str) -> str:
     return place.casefold() if place.isascii() else unicodedata.normalize("NFC", place).casefold()
 
 
-def claims_of(held: Iterable[Held], ground: Ground) -> Claims:
+def claims_of(held: Iterable[InstalledDistribution], ground: Ground) -> Claims:
     """Return what distributions claim.
 
     One whose RECORD cannot be read, or is not whole, claims what is near it besides: the modules it is named after, the
@@ -160,7 +160,7 @@ def _spellings(recorded: str) -> Iterator[str]:
         yield os.path.normpath(plain) if plain else recorded
 
 
-def _is_whole(found: Held, ground: Ground) -> bool:
+def _is_whole(found: InstalledDistribution, ground: Ground) -> bool:
     """Whether a RECORD can be believed to name all: it is text, names itself, and all that it names is there."""
     if not any(path.endswith(".dist-info/RECORD") for path in found.files):
         return False
@@ -180,7 +180,7 @@ def folders_of(name: str) -> tuple[str, ...]:
     return (f"nvidia/{part}",) if _CUDA_SUFFIX.search(name) else ("nvidia/cu13",)
 
 
-def _modules_of(found: Held) -> list[str]:
+def _modules_of(found: InstalledDistribution) -> list[str]:
     """Return where a distribution without a RECORD has its modules, as far as its name and its metadata tell."""
     if is_vendor(found.name):
         return [folder for folder in folders_of(found.name) if folder != "nvidia/cu13"]
@@ -189,7 +189,9 @@ def _modules_of(found: Held) -> list[str]:
     return [path for top in {stem, *tops} for path in (top, f"{top}.py")]
 
 
-def own_files(found: Held, staying: Claims, ground: Ground) -> tuple[tuple[str, ...], tuple[Skipped, ...]]:
+def own_files(
+    found: InstalledDistribution, staying: Claims, ground: Ground
+) -> tuple[tuple[str, ...], tuple[Skipped, ...]]:
     """Return the places that go with a distribution, and the rows that stay because they are not its own.
 
     A row is its own when it names a regular file or a link in the folder of packages, or its own script, and nobody
@@ -266,10 +268,12 @@ def compiled_of(place: str) -> Iterator[Path]:
                 yield compiled
 
 
-def by_name(held: Sequence[Held], names: Collection[str]) -> tuple[tuple[Held, ...], tuple[Held, ...]]:
+def by_name(
+    held: Sequence[InstalledDistribution], names: Collection[str]
+) -> tuple[tuple[InstalledDistribution, ...], tuple[InstalledDistribution, ...]]:
     """Return those with one of `names` that a wheel installed, and the others."""
-    going: list[Held] = []
-    staying: list[Held] = []
+    going: list[InstalledDistribution] = []
+    staying: list[InstalledDistribution] = []
     for found in held:
         (going if found.name in names and found.origin == "wheel" else staying).append(found)
     return tuple(going), tuple(staying)

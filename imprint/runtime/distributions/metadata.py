@@ -20,7 +20,7 @@ VENDOR_PREFIX = "nvidia-"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InstalledDistribution:
     """One installed distribution.
 
     `name` is normalized; `version` is None when unreadable; `requires` are its Requires-Dist lines and `extras` the
@@ -62,7 +62,7 @@ def is_vendor(name: str) -> bool:
     return name.startswith(VENDOR_PREFIX)
 
 
-def read_held(inventory: Inventory) -> tuple[Held, ...]:
+def read_held(inventory: Inventory) -> tuple[InstalledDistribution, ...]:
     """Return every distribution of an inventory with its requirements and files; what is unreadable is left empty.
 
     Old-style `.egg-info` metadata is included for what it requires, never as something to remove.
@@ -94,9 +94,9 @@ def parse_headers(text: str) -> dict[str, list[str]]:
     return fields
 
 
-def _held(distribution: Distribution) -> Held:
+def _held(distribution: Distribution) -> InstalledDistribution:
     headers = parse_headers(_read(distribution.folder / "METADATA"))
-    return Held(
+    return InstalledDistribution(
         name=distribution.name,
         version=distribution.version,
         requires=tuple(headers.get("requires-dist", ())),
@@ -121,12 +121,12 @@ def _origin(info: Path) -> str:
     return "editable" if editable else "wheel"
 
 
-def _egg(path: Path) -> Held:
+def _egg(path: Path) -> InstalledDistribution:
     headers = parse_headers(_read(path / "PKG-INFO" if access.is_folder(path) else path))
     name = headers.get("name", [""])[0]
     name = name if is_name(name) else path.stem.partition("-")[0]
     requires = headers.get("requires-dist") or _before_sections(_read(path / "requires.txt"))
-    return Held(
+    return InstalledDistribution(
         normalize(name),
         next(iter(headers.get("version", [])), None),
         tuple(requires),

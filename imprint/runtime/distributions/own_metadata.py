@@ -15,7 +15,7 @@ from pathlib import Path
 from imprint.errors import NotOursError
 from imprint.hints import helps
 from imprint.runtime.distributions.claims import Claims, Ground, by_name, claims_of
-from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.distributions.pins import Pin
 from imprint.runtime.distributions.records import normalize
 
@@ -43,7 +43,7 @@ class Contents:
     others: tuple[str, ...]
 
 
-def contents_of(found: Held, theirs: Claims, ground: Ground) -> Contents:
+def contents_of(found: InstalledDistribution, theirs: Claims, ground: Ground) -> Contents:
     """Return what lies in a distribution's dist-info; `theirs` is what those claim who stay. Folders do not count."""
     if found.folder is None:
         return Contents((), ())
@@ -61,7 +61,9 @@ def contents_of(found: Held, theirs: Claims, ground: Ground) -> Contents:
     return Contents(tuple(own), tuple(others))
 
 
-def refuse_others(ground: Ground, held: Sequence[Held], uninstall: Collection[str], install: Iterable[Pin]) -> None:
+def refuse_others(
+    ground: Ground, held: Sequence[InstalledDistribution], uninstall: Collection[str], install: Iterable[Pin]
+) -> None:
     """Raise NotOursError when a dist-info that would go holds what is not its distribution's own.
 
     One of the version that is installed again stays, and so does what lies in it.
@@ -74,7 +76,7 @@ def refuse_others(ground: Ground, held: Sequence[Held], uninstall: Collection[st
             require_own(found, contents_of(found, theirs, ground), ground)
 
 
-def require_own(found: Held, contents: Contents, ground: Ground) -> None:
+def require_own(found: InstalledDistribution, contents: Contents, ground: Ground) -> None:
     """Raise NotOursError when there is anything in a dist-info that is not its distribution's own."""
     if contents.others:
         more = f" and {len(contents.others) - 1} more there" if len(contents.others) > 1 else ""

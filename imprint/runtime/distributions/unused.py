@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from imprint.runtime.distributions.inventory import normalize
-from imprint.runtime.distributions.metadata import Held, is_vendor
+from imprint.runtime.distributions.metadata import InstalledDistribution, is_vendor
 
 OLDER_NAMES = frozenset(
     f"nvidia-{part}{suffix}"
@@ -58,7 +58,7 @@ class Need:
 
 
 def find_unused(
-    held: Sequence[Held], planned: Collection[str], known: Known, environment: Mapping[str, str]
+    held: Sequence[InstalledDistribution], planned: Collection[str], known: Known, environment: Mapping[str, str]
 ) -> tuple[Unused, ...]:
     """Return what to remove when the build whose lock names `planned` is to be the only one, in order of name.
 
@@ -75,7 +75,7 @@ def find_unused(
 
 
 def needs_of_remaining(
-    held: Sequence[Held],
+    held: Sequence[InstalledDistribution],
     planned: Collection[str],
     leaving: Collection[str],
     known: Known,
@@ -101,7 +101,9 @@ def needs_of_remaining(
     return {name: tuple(needs) for name, needs in walk.needs.items()}
 
 
-def left_out(coming: Sequence[Held], staying: Collection[str], environment: Mapping[str, str]) -> tuple[Need, ...]:
+def left_out(
+    coming: Sequence[InstalledDistribution], staying: Collection[str], environment: Mapping[str, str]
+) -> tuple[Need, ...]:
     """Return what distributions that are installed require and will not have; `staying` are names that are there."""
     there = {*staying, *(found.name for found in coming)}
     return tuple(
@@ -142,7 +144,7 @@ def holds(requirement: Requirement, environment: Mapping[str, str], extra: str =
 
 
 def _candidates(
-    held: Sequence[Held], planned: frozenset[str], known: Known, environment: Mapping[str, str]
+    held: Sequence[InstalledDistribution], planned: frozenset[str], known: Known, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Return why each distribution could go, before asking who needs it."""
     stays = planned | known.elsewhere
@@ -170,7 +172,7 @@ def _candidates(
 
 
 def _reached(
-    held: Sequence[Held], planned: frozenset[str], known: Known, environment: Mapping[str, str]
+    held: Sequence[InstalledDistribution], planned: frozenset[str], known: Known, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Return why each installed distribution belongs to some build, by name: roots, then what they require."""
     installed = _first(held)
@@ -195,7 +197,9 @@ def _reached(
 class _Walk:
     """Follows requirements of remaining distributions, with the extras that are asked for or evidently in use."""
 
-    def __init__(self, installed: Mapping[str, Held], known: Known, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, installed: Mapping[str, InstalledDistribution], known: Known, environment: Mapping[str, str]
+    ) -> None:
         self.needs: dict[str, list[Need]] = {}
         self._installed = installed
         self._known = known
@@ -207,7 +211,7 @@ class _Walk:
         """Whether extras of `name` were asked for since it was followed."""
         return bool(self._asked.get(name, set()) - self._followed.get(name, set()))
 
-    def follow(self, found: Held) -> list[str]:
+    def follow(self, found: InstalledDistribution) -> list[str]:
         """Note what `found` requires and return the names."""
         requirements = parse_requirements(found.requires)
         extras = self._asked.get(found.name, set()) | self._in_use(found, requirements)
@@ -224,7 +228,7 @@ class _Walk:
             names.append(name)
         return names
 
-    def _in_use(self, found: Held, requirements: Sequence[Requirement]) -> set[str]:
+    def _in_use(self, found: InstalledDistribution, requirements: Sequence[Requirement]) -> set[str]:
         """Return the extras that someone must have asked for: all they require is there, and not through us.
 
         Metadata does not record which extras a person installed a package with.
@@ -247,8 +251,8 @@ class _Walk:
         return self._known.receipt.get(found.name) != found.version
 
 
-def _first(held: Sequence[Held]) -> dict[str, Held]:
-    found: dict[str, Held] = {}
+def _first(held: Sequence[InstalledDistribution]) -> dict[str, InstalledDistribution]:
+    found: dict[str, InstalledDistribution] = {}
     for distribution in held:
         found.setdefault(distribution.name, distribution)
     return found

@@ -22,7 +22,7 @@ from imprint.probing.interpreter import ask_interpreter
 from imprint.quoting import typed
 from imprint.runtime.distributions.claims import Ground, folders_of, mode_of
 from imprint.runtime.distributions.inventory import packages_folder
-from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.target import interpreter_of, read_manifest
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
     return Environment(prefix, python, packages, version, markers)
 
 
-def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable[Held]) -> None:
+def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable[InstalledDistribution]) -> None:
     """Raise ImprintError (`environment-read-only`) when what is to be changed refuses that, or a RECORD its reading."""
     touched = tuple(touched)
     for record in (found.folder / "RECORD" for found in touched if found.folder is not None):

@@ -26,7 +26,7 @@ from imprint.runtime.check.children import ask_child, child_arguments, child_env
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import claims, inventory
 from imprint.runtime.distributions.claims import Ground, Skipped
-from imprint.runtime.distributions.metadata import Held, read_held
+from imprint.runtime.distributions.metadata import InstalledDistribution, read_held
 from imprint.runtime.distributions.pins import render_lock
 from imprint.runtime.distributions.unused import Need, left_out
 from imprint.runtime.events import Event, OnEvent
@@ -228,7 +228,7 @@ class _Change:
     def _ground(self) -> Ground:
         return claims.ground_of(self.plan.environment.prefix, self.plan.environment.packages)
 
-    def _stage(self) -> tuple[tuple[Held, ...], Path]:
+    def _stage(self) -> tuple[tuple[InstalledDistribution, ...], Path]:
         """Unpack what will be installed beside the environment, and see that it fits and loads."""
         self._say("start", "download", "downloading the packages")
         lock = self.folder / "install.txt"
@@ -244,7 +244,7 @@ class _Change:
         self._refuse_misfit(staged)
         return staged, packages
 
-    def _unpack(self, lock: Path, name: str) -> tuple[tuple[Held, ...], Path]:
+    def _unpack(self, lock: Path, name: str) -> tuple[tuple[InstalledDistribution, ...], Path]:
         plan, folder = self.plan, self.folder / name
         # A plan in which the build stays has no size: what is missing then is small, or not known.
         needed = plan.asked.plan.installed_bytes
@@ -270,7 +270,7 @@ class _Change:
             _load(plan, beside=seen.packages)
         return read_held(seen), seen.packages
 
-    def _refuse_misfit(self, staged: Sequence[Held]) -> None:
+    def _refuse_misfit(self, staged: Sequence[InstalledDistribution]) -> None:
         """Refuse what only the wheels themselves tell: what the build requires of others."""
         plan = self.plan
         runtime = plan.wanted.runtime

@@ -17,7 +17,7 @@ from imprint.probing.host import Host
 from imprint.probing.this_machine import RealHost
 from imprint.runtime.distributions import claims, inventory
 from imprint.runtime.distributions.claims import Ground
-from imprint.runtime.distributions.metadata import Held, read_held
+from imprint.runtime.distributions.metadata import InstalledDistribution, read_held
 from imprint.runtime.distributions.own_metadata import refuse_others
 from imprint.runtime.distributions.pins import applying, read_lock
 from imprint.runtime.distributions.shipped import Shipped, read_shipped
@@ -30,7 +30,7 @@ from imprint.state.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChangeRequest:
     """What `prepare` was asked: everything that is needed to look again, and the sizes that were told."""
 
     prefix: Path
@@ -54,10 +54,10 @@ class InplacePlan:
     `staged` tells that a killed run left what it had unpacked.
     """
 
-    asked: Asked = field(repr=False)
+    asked: ChangeRequest = field(repr=False)
     environment: Environment
     wanted: Wanted
-    held: tuple[Held, ...] = field(repr=False)
+    held: tuple[InstalledDistribution, ...] = field(repr=False)
     replacement: Replacement
     leftovers: tuple[str, ...]
     journal: Journal | None
@@ -138,7 +138,7 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     if plan.build is None or plan.lock is None:
         raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
     return prepare_again(
-        Asked(
+        ChangeRequest(
             prefix=prefix,
             plan=plan,
             home=home,
@@ -151,7 +151,7 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     )
 
 
-def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: bool = True) -> InplacePlan:
+def prepare_again(asked: ChangeRequest, findings: Findings | None = None, *, repair: bool = True) -> InplacePlan:
     """Return what has to be done now for what was asked before; without `repair` nothing is installed anew."""
     environment = look_at(asked.prefix, asked.home, asked.host)
     store = journal.store_of(asked.home, environment.prefix)
@@ -194,7 +194,7 @@ def prepare_again(asked: Asked, findings: Findings | None = None, *, repair: boo
     )
 
 
-def _size_of(ground: Ground, going: Iterable[Held]) -> int:
+def _size_of(ground: Ground, going: Iterable[InstalledDistribution]) -> int:
     """Return the bytes of the files of distributions, a file that several list or link to counted once."""
     sizes: dict[tuple[int, int], int] = {}
     for place in {ground.place(path) for found in going for path in found.files} - {None}:
@@ -205,7 +205,7 @@ def _size_of(ground: Ground, going: Iterable[Held]) -> int:
 
 
 def _rests(
-    ground: Ground, held: Sequence[Held], interrupted: Journal | None
+    ground: Ground, held: Sequence[InstalledDistribution], interrupted: Journal | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return which unclaimed files in the folder of ONNX Runtime are rests of a build, and which are the owner's.
 

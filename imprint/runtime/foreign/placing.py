@@ -20,7 +20,7 @@ from imprint.errors import ImprintError, IntegrityError, NotOursError
 from imprint.hints import helps
 from imprint.runtime.distributions import claims, own_metadata
 from imprint.runtime.distributions.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
-from imprint.runtime.distributions.metadata import Held
+from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.distributions.records import hash_is, read_text
 from imprint.runtime.foreign import leftovers
 from imprint.touch import Fence
@@ -87,9 +87,9 @@ class Change:
 
 def judge(  # noqa: PLR0913 - all but the first four are keywords
     ground: Ground,
-    held: Sequence[Held],
+    held: Sequence[InstalledDistribution],
     uninstall: Iterable[str],
-    staged: Sequence[tuple[Held, Path]],
+    staged: Sequence[tuple[InstalledDistribution, Path]],
     *,
     trash: Path,
     left: Iterable[str] = (),
@@ -136,13 +136,13 @@ class _Judge:
     """Everything that the destinations of staged files are judged by."""
 
     ground: Ground
-    staying: Sequence[Held]
+    staying: Sequence[InstalledDistribution]
     theirs: Claims
     ours: Claims
     replaceable: frozenset[str]
     taken: set[str] = field(default_factory=set)
 
-    def coming(self, found: Held, packages: Path) -> Coming:
+    def coming(self, found: InstalledDistribution, packages: Path) -> Coming:
         files: dict[str, Path] = {}
         last: dict[str, Path] = {}
         for recorded, digest in found.files.items():
@@ -158,7 +158,7 @@ class _Judge:
         self._require_free_folders(found)
         return Coming(found.name, found.is_build, files, last)
 
-    def _require_free_way(self, found: Held, recorded: str, place: str) -> None:
+    def _require_free_way(self, found: InstalledDistribution, recorded: str, place: str) -> None:
         """Refuse a destination outside, or one that a link is on the way to."""
         inside = self.ground.is_package_file(place)
         if not inside and not self.ground.is_script(place):
@@ -182,7 +182,7 @@ class _Judge:
             if mode and not stat.S_ISDIR(mode):
                 raise _unclaimed(found, folder)
 
-    def _is_free(self, found: Held, place: str, digest: str, source: Path) -> bool:
+    def _is_free(self, found: InstalledDistribution, place: str, digest: str, source: Path) -> bool:
         """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
         mode = mode_of(place)
         if mode == 0:
@@ -201,7 +201,7 @@ class _Judge:
             return True
         raise _unclaimed(found, Path(place))
 
-    def _is_own_metadata(self, found: Held, place: str) -> bool:
+    def _is_own_metadata(self, found: InstalledDistribution, place: str) -> bool:
         folder = self.ground.place(found.folder.name) if found.folder is not None else None
         return folder is not None and self.ours.hold_folder(folder) and place.startswith(folder + os.sep)
 
@@ -211,7 +211,7 @@ class _Judge:
                 return f"`{found.name}` {found.version or ''}".strip()
         return "a package"
 
-    def _require_free_folders(self, found: Held) -> None:
+    def _require_free_folders(self, found: InstalledDistribution) -> None:
         """Refuse to put a package into a folder of that name which is full of files that nobody claims."""
         for top in sorted(found.package_folders - NAMESPACES):
             folder = self.ground.packages / top
@@ -247,21 +247,21 @@ def _files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(found, name) for name in folders if Path(found, name).is_symlink())
 
 
-def _through(found: Held, link: Path) -> NotOursError:
+def _through(found: InstalledDistribution, link: Path) -> NotOursError:
     return NotOursError(
         f"`{link}` is a link to `{os.path.realpath(link)}`, and installing `{found.name}` would write through it",
         hint=helps("remove-the-link"),
     )
 
 
-def _unclaimed(found: Held, path: Path) -> NotOursError:
+def _unclaimed(found: InstalledDistribution, path: Path) -> NotOursError:
     return NotOursError(
         f"`{path}` does not belong to any installed package, and installing `{found.name}` would overwrite it",
         hint=helps("move-away-or-another-environment"),
     )
 
 
-def _shared(found: Held, path: str, holder: str) -> ImprintError:
+def _shared(found: InstalledDistribution, path: str, holder: str) -> ImprintError:
     return ImprintError(
         f"`{found.name}` {found.version} and {holder}, which has to stay, both contain `{path}`",
         hint=helps("another-environment"),

@@ -16,7 +16,7 @@ from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.runtime.distributions.claims import folders_of
 from imprint.runtime.distributions.inventory import RuntimePackage, is_runtime, normalize
-from imprint.runtime.distributions.metadata import Held, is_vendor
+from imprint.runtime.distributions.metadata import InstalledDistribution, is_vendor
 from imprint.runtime.distributions.pins import Pin, runtime_pin
 from imprint.runtime.distributions.unused import (
     Known,
@@ -105,7 +105,7 @@ class Replacement:
 
 
 def decide_replacement(
-    held: Sequence[Held],
+    held: Sequence[InstalledDistribution],
     package: RuntimePackage | None,
     wanted: Wanted,
     known: Known,
@@ -147,7 +147,11 @@ def decide_replacement(
 
 
 def refuse_out_of_range(
-    requires: Iterable[str], held: Sequence[Held], coming: Collection[str], build: str, environment: Mapping[str, str]
+    requires: Iterable[str],
+    held: Sequence[InstalledDistribution],
+    coming: Collection[str],
+    build: str,
+    environment: Mapping[str, str],
 ) -> None:
     """Raise ImprintError when something installed, and not `coming` anew, is outside what the build requires."""
     groups = _by_name(held)
@@ -170,7 +174,9 @@ def refuse_out_of_range(
                 )
 
 
-def _who_holds(wanted: Requirement, version: str, held: Sequence[Held], environment: Mapping[str, str]) -> list[str]:
+def _who_holds(
+    wanted: Requirement, version: str, held: Sequence[InstalledDistribution], environment: Mapping[str, str]
+) -> list[str]:
     """Return who keeps a distribution at `version`: whoever takes that and none of the versions that `wanted` names."""
     name, named = normalize(wanted.name), [one.version for one in wanted.specifier]
     asking = []
@@ -191,7 +197,7 @@ def _asked_by(holders: Sequence[str]) -> str:
 class _Seen:
     """Everything one planned distribution is judged by."""
 
-    groups: Mapping[str, Sequence[Held]]
+    groups: Mapping[str, Sequence[InstalledDistribution]]
     package: RuntimePackage | None
     wanted: Wanted
     known: Known
@@ -220,7 +226,7 @@ class _Seen:
         why = f"it is {broken}, but the lock does not contain it" if broken else "it is shared"
         return Stays(pin.name, found.version, pin.version, why)
 
-    def _judge_runtime(self, pin: Pin, group: Sequence[Held]) -> str | None:
+    def _judge_runtime(self, pin: Pin, group: Sequence[InstalledDistribution]) -> str | None:
         package = self.package
         if not group:
             return "missing"
@@ -240,14 +246,14 @@ class _Seen:
             return f"`{self.wanted.rests[0]}` beside it does not belong to any package"
         return "repair was asked for" if self.wanted.repair else None
 
-    def _judge_library(self, pin: Pin, found: Held, broken: str | None) -> str | Stays | None:
+    def _judge_library(self, pin: Pin, found: InstalledDistribution, broken: str | None) -> str | Stays | None:
         needs = self.needs.get(pin.name, ())
         if not broken and needs and _major(found.version) == _major(pin.version):
             return Stays(pin.name, found.version, pin.version, f"{_holders(needs)} requires it")
         self._refuse_unfit(pin, found)
         return broken or "another version is planned"
 
-    def _refuse_unfit(self, pin: Pin, found: Held | None = None) -> None:
+    def _refuse_unfit(self, pin: Pin, found: InstalledDistribution | None = None) -> None:
         unfit = [need for need in self.needs.get(pin.name, ()) if not satisfied(need.requirement, pin.version)]
         if not unfit:
             return
@@ -271,7 +277,7 @@ _ORIGINS = {
 }
 
 
-def _refuse_foreign(groups: Mapping[str, Sequence[Held]], names: Iterable[str]) -> None:
+def _refuse_foreign(groups: Mapping[str, Sequence[InstalledDistribution]], names: Iterable[str]) -> None:
     """Raise ImprintError when something that has to go was not put there by an installer of wheels."""
     for name in names:
         for found in groups.get(name, ()):
@@ -284,7 +290,9 @@ def _refuse_foreign(groups: Mapping[str, Sequence[Held]], names: Iterable[str]) 
                 )
 
 
-def _refuse_same_library(groups: Mapping[str, Sequence[Held]], wanted: Wanted, leaving: Collection[str]) -> None:
+def _refuse_same_library(
+    groups: Mapping[str, Sequence[InstalledDistribution]], wanted: Wanted, leaving: Collection[str]
+) -> None:
     """Raise ImprintError when a library that stays is the planned one for another CUDA: they are the same files."""
     planned = {_CUDA_SUFFIX.sub("", pin.name): pin for pin in wanted.pins if is_vendor(pin.name)}
     for name, group in groups.items():
@@ -301,7 +309,7 @@ def _refuse_same_library(groups: Mapping[str, Sequence[Held]], wanted: Wanted, l
         )
 
 
-def _library_folders(found: Held) -> set[str]:
+def _library_folders(found: InstalledDistribution) -> set[str]:
     return {path.split("/")[1] for path in found.files if path.startswith("nvidia/") and path.count("/") > 1}
 
 
@@ -313,7 +321,10 @@ def _owns(name: str, folder: str) -> bool:
 
 
 def _add_damaged_survivors(
-    wanted: Wanted, groups: Mapping[str, Sequence[Held]], leaving: Collection[str], install: dict[str, str]
+    wanted: Wanted,
+    groups: Mapping[str, Sequence[InstalledDistribution]],
+    leaving: Collection[str],
+    install: dict[str, str],
 ) -> None:
     """Add what loses files when something over the same files is uninstalled; such files exist once on disk."""
     changed = True
@@ -338,13 +349,16 @@ def _add_damaged_survivors(
         changed = bool(lost)
 
 
-def _own_files(found: Held) -> Iterable[str]:
+def _own_files(found: InstalledDistribution) -> Iterable[str]:
     """Return recorded files with a content: empty `__init__.py` files of a common folder are put back, not fetched."""
     return (path for path in found.files if not path.endswith("__init__.py"))
 
 
 def _changes(
-    wanted: Wanted, install: Mapping[str, str], unused: Mapping[str, str], groups: Mapping[str, Sequence[Held]]
+    wanted: Wanted,
+    install: Mapping[str, str],
+    unused: Mapping[str, str],
+    groups: Mapping[str, Sequence[InstalledDistribution]],
 ) -> tuple[Change, ...]:
     pins = {pin.name: pin for pin in wanted.pins}
     changes = [Change(name, groups[name][0].version, None, why) for name, why in unused.items()]
@@ -356,7 +370,7 @@ def _changes(
 
 
 def _requirers(
-    held: Sequence[Held], leaving: Collection[str], wanted: Wanted, environment: Mapping[str, str]
+    held: Sequence[InstalledDistribution], leaving: Collection[str], wanted: Wanted, environment: Mapping[str, str]
 ) -> Iterable[Requirer]:
     runtime = wanted.runtime
     for found in held:
@@ -378,15 +392,15 @@ def _asks_for_runtime(requirement: Requirement, environment: Mapping[str, str]) 
     return is_runtime(normalize(requirement.name)) and holds(requirement, environment)
 
 
-def _broken(group: Sequence[Held]) -> str | None:
+def _broken(group: Sequence[InstalledDistribution]) -> str | None:
     if len(group) > 1:
         return f"installed {len(group)} times"
     problems = group[0].problems
     return f"damaged: {', '.join(problems)}" if problems else None
 
 
-def _by_name(held: Sequence[Held]) -> dict[str, list[Held]]:
-    groups: dict[str, list[Held]] = {}
+def _by_name(held: Sequence[InstalledDistribution]) -> dict[str, list[InstalledDistribution]]:
+    groups: dict[str, list[InstalledDistribution]] = {}
     for found in held:
         groups.setdefault(found.name, []).append(found)
     return groups

@@ -19,7 +19,7 @@ from typing import Any
 from imprint.errors import ImprintError, IntegrityError
 from imprint.hints import helps
 from imprint.planning.model import Platform
-from imprint.runtime.installer.uv import Spot, Uv
+from imprint.runtime.installer.uv import TargetPlatform, Uv
 
 _GLIBC = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """The glibc 2.x that the installer knows platforms for (uv 0.13, read 2026-11-29)."""
@@ -37,20 +37,20 @@ class File:
     where: str
 
 
-def spot_of(platform: Platform, python: str) -> Spot:
+def spot_of(platform: Platform, python: str) -> TargetPlatform:
     """Return a platform as the installer names it. Raises ImprintError (`platform-unknown`) when it has no name."""
     arch = platform.arch
     if platform.os == "linux" and arch in {"x86_64", "aarch64"}:
         libc = platform.libc
         if libc is not None and libc.name == "musl":
-            return Spot(f"{arch}-unknown-linux-musl", python)
+            return TargetPlatform(f"{arch}-unknown-linux-musl", python)
         stated = re.match(r"2\.(\d+)", (libc.version if libc is not None else None) or "")
         minor = int(stated[1]) if stated else 34 if arch == "aarch64" else 28
-        return Spot(f"{arch}-manylinux_2_{max((m for m in _GLIBC if m <= minor), default=17)}", python)
+        return TargetPlatform(f"{arch}-manylinux_2_{max((m for m in _GLIBC if m <= minor), default=17)}", python)
     if platform.os == "windows" and arch in {"x86_64", "aarch64"}:
-        return Spot(f"{arch}-pc-windows-msvc", python)
+        return TargetPlatform(f"{arch}-pc-windows-msvc", python)
     if platform.os == "macos" and arch in {"x86_64", "aarch64"}:
-        return Spot(f"{arch}-apple-darwin", python, platform.os_version or "14.0")
+        return TargetPlatform(f"{arch}-apple-darwin", python, platform.os_version or "14.0")
     raise ImprintError(
         f"there is nothing to collect for {platform.os or 'an unknown system'} {arch or ''}".rstrip(),
         hint=helps("name-a-platform"),
@@ -58,7 +58,7 @@ def spot_of(platform: Platform, python: str) -> Spot:
     )
 
 
-def files_of(uv: Uv, lock: Path, spot: Spot) -> tuple[File, ...]:
+def files_of(uv: Uv, lock: Path, spot: TargetPlatform) -> tuple[File, ...]:
     """Return the wheels that a machine takes of a lock. Raises as `Uv.resolve`, and IntegrityError as `parse_files`."""
     with tempfile.TemporaryDirectory(dir=uv.home.root) as scratch:
         output = Path(scratch, "pylock.toml")
@@ -86,7 +86,9 @@ def parse_files(text: str, lock: str, name: str) -> tuple[File, ...]:
     return tuple(found)
 
 
-def manifest_of(files: Mapping[str, tuple[File, ...]], locks: Mapping[str, str], spot: Spot) -> dict[str, Any]:
+def manifest_of(
+    files: Mapping[str, tuple[File, ...]], locks: Mapping[str, str], spot: TargetPlatform
+) -> dict[str, Any]:
     """Return what a bundle holds as its `manifest.json` says it: every file with its hash, and the lock it is for."""
     wheels: dict[str, dict[str, Any]] = {}
     for lock, found in files.items():

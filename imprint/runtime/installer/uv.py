@@ -66,7 +66,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class TargetPlatform:
     """A machine as uv names it: its platform, a Python like `3.12`, and the oldest macOS to serve."""
 
     triple: str
@@ -132,7 +132,7 @@ class Uv:
         self._run(install_arguments(locks, python, self.sources) + places, needed, watch, place=prefix)
         return True
 
-    def resolve(self, lock: Path, spot: Spot, output: Path) -> None:
+    def resolve(self, lock: Path, spot: TargetPlatform, output: Path) -> None:
         """Write to `output`, as a pylock document, which wheels of a lock a machine takes and where they are.
 
         Raises NetworkError, IntegrityError or ImprintError.
@@ -334,7 +334,7 @@ def _where_to_look(sources: Sources) -> str:
 
 
 def last_lines(text: str, count: int = 6) -> str:
-    """Return the last lines of uv's own words as one line, without its remarks about environments and hints."""
+    """Return the last lines of uv's own words as one line, without its notices about environments and hints."""
     lines = [line.strip() for line in text.splitlines()]
     kept = [
         line

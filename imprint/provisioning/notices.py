@@ -1,4 +1,4 @@
-"""What a change of a target leaves to be said: the remarks of setup, prune and rollback, and their JSON."""
+"""What a change of a target leaves to be said: the notices of setup, prune and rollback, and their JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.hints import helps
-from imprint.results import Remark
+from imprint.results import Notice
 from imprint.runtime.distributions import vendors
 from imprint.runtime.distributions.claims import Skipped
 from imprint.runtime.distributions.unused import Need
@@ -27,12 +27,12 @@ def deferred_to_json(pruned: Pruned) -> list[dict[str, Any]]:
     return [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred]
 
 
-def remarks_of_pruned(pruned: Pruned) -> tuple[Remark, ...]:
+def notices_of_pruned(pruned: Pruned) -> tuple[Notice, ...]:
     """Return the warning that another uv kept the cache from being cleaned."""
     if not pruned.waiting:
         return ()
     message = f"another uv process is using the cache, so {len(pruned.waiting)} packages in it could not be removed"
-    return (Remark("cache-busy", message, helps("next-run-removes")),)
+    return (Notice("cache-busy", message, helps("next-run-removes")),)
 
 
 def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
@@ -46,22 +46,22 @@ def tell_pruned(pruned: Pruned, on_event: OnEvent) -> None:
         )
 
 
-def remarks_of_vendors(changes: Iterable[Changed], *, done: bool) -> tuple[Remark, ...]:
+def notices_of_vendors(changes: Iterable[Changed], *, done: bool) -> tuple[Notice, ...]:
     """Say which provider goes, or went, with a vendor's build that is replaced."""
     names = vendors.leaving(changes)
     if not names:
         return ()
     if done:
         message = f"`imprint setup` replaced {vendors.with_providers(names)}"
-        return (Remark("vendor-build-replaced", message, helps("vendor-build-back", names=" and ".join(names))),)
+        return (Notice("vendor-build-replaced", message, helps("vendor-build-back", names=" and ".join(names))),)
     hint = as_one(general_remedies(catalogue().causes["vendor-build-replaced"]))
-    return (Remark("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
+    return (Notice("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
 
 
-def remarks_of_left_out(needs: Iterable[Need]) -> tuple[Remark, ...]:
+def notices_of_left_out(needs: Iterable[Need]) -> tuple[Notice, ...]:
     """Say what `pip check` will complain about from now on, to whoever has it in a test of his own."""
     return tuple(
-        Remark(
+        Notice(
             "requirement-left-out",
             f"{holder} requires {name}, which Imprint does not use and did not install; `pip check` will report it",
             helps("install-yourself", name=name),
@@ -70,13 +70,13 @@ def remarks_of_left_out(needs: Iterable[Need]) -> tuple[Remark, ...]:
     )
 
 
-def remarks_of_skipped(skipped: Iterable[Skipped]) -> tuple[Remark, ...]:
+def notices_of_skipped(skipped: Iterable[Skipped]) -> tuple[Notice, ...]:
     """Say, for each distribution that was removed, what its RECORD named that is not its own and was left alone."""
     by_name: dict[str, list[Skipped]] = {}
     for row in skipped:
         by_name.setdefault(row.name, []).append(row)
     return tuple(
-        Remark(
+        Notice(
             "rows-skipped",
             f"the RECORD of {name} lists what is not its own; that was left as it is: "
             + ", ".join(f"`{row.path[:120]}` ({row.why})" for row in rows[:3])
