@@ -8,12 +8,11 @@ import os
 import re
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from imprint import __version__, touch
+from imprint import __version__, clock, touch
 from imprint.addresses import addresses_in, hosts_only
 from imprint.errors import ImprintError
 from imprint.hints import helps
@@ -89,7 +88,7 @@ def _without_values(text: str, environ: Mapping[str, str], shortest: int = _LONG
 
 
 def _write(text: str) -> Path | None:
-    name = f"crash-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.log"
+    name = f"crash-{clock.stamp()}-{os.getpid()}.log"
     try:
         home = find_home(os.environ)
         require_ours(home)

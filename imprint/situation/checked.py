@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from imprint import clock
 from imprint.causes.situation import here
 from imprint.context import Context
 from imprint.hints import helps
@@ -45,7 +46,7 @@ def record(context: Context, target: Target | None, inputs: Inputs, result: Chec
         build=inputs.plan.build or "",
         result="ok" if result.ok else "failed",
         kind=result.kind,
-        time=generations.now(),
+        time=clock.now(),
         fingerprint=fingerprint_of(inputs.plan, None, inputs.machine, inputs.builds),
         detail=None if result.ok else result.detail,
     )

@@ -7,10 +7,9 @@ aside; every other reader is told the same about the same file, and leaves it wh
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
-from imprint import access, touch
+from imprint import access, clock, touch
 from imprint.errors import ImprintError, StateError
 from imprint.hints import helps
 from imprint.paths import Home
@@ -80,7 +79,7 @@ def set_aside(path: Path, why: str, home: Home, seen: os.stat_result | None = No
 
     Raises StateError when it cannot be renamed, NotOursError when it does not lie in the home.
     """
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    stamp = clock.stamp()
     moved = path.with_name(f"{path.name}.corrupt-{stamp}")
     count = 1
     while os.path.lexists(moved):

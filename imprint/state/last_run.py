@@ -6,11 +6,10 @@ Written by whoever starts a worker, without the mutex: the file is replaced whol
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from imprint import touch
+from imprint import clock, touch
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
@@ -63,7 +62,7 @@ def note(home: Home, run: LastRun) -> None:
         before = read(home)
         if before is not None and replace(before, time=run.time) == run:
             return
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        stamp = clock.now()
         value = {"schema": 1, **asdict(replace(run, time=stamp))}
         files.write_json(path_of(home), value, within=home.root)
 

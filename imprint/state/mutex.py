@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from imprint import ownership, touch
+from imprint import clock, ownership, touch
 from imprint.errors import BusyError, ImprintError
 from imprint.hints import helps
 from imprint.paths import Home
@@ -181,7 +181,7 @@ def _note_path(home: Home) -> Path:
 
 
 def _write_note(home: Home, command: str) -> None:
-    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    since = clock.now()
     text = json.dumps({"pid": os.getpid(), "since": since, "command": command, "host": _host()})
     # The note helps a waiter and nobody else: a full disk must not stop the holder.
     with contextlib.suppress(OSError):

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from imprint import access
+from imprint import access, clock
 from imprint.probing.processor import parse_cpu_flags, parse_cpu_name
 from imprint.probing.this_machine import RealHost
 from imprint.runtime.check.identity import CHECK_ID
@@ -90,7 +89,7 @@ def proof_of(result: CheckResult, target: Target, environ: Mapping[str, str]) ->
         kind=result.kind,
         detail=result.detail,
         provider=result.provider,
-        time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        time=clock.now(),
         lacks=result.lacks,
         on=surroundings(target, environ, result.mapped),
         paths=result.mapped,

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from imprint import touch
+from imprint import clock, touch
 from imprint.errors import ImprintError, IntegrityError
 from imprint.hints import helps
 from imprint.last_words import decisive_line, why_it_ended
@@ -291,7 +290,7 @@ class _Change:
         return Journal(
             build=plan.asked.plan.build or "",
             version=plan.wanted.runtime.version,
-            since=_now(),
+            since=clock.now(),
             uninstall=tuple(sorted({*decided.uninstall, *(before.uninstall if before else ())} - planned)),
             install={**(before.install if before else {}), **{pin.name: pin.version for pin in decided.install}},
             files=tuple(sorted({*change.paths, *plan.leftovers, *(before.files if before else ())})),
@@ -353,7 +352,7 @@ class _Change:
                 build=plan.asked.plan.build or "",
                 version=plan.wanted.runtime.version,
                 lock=plan.asked.locks[0].name,
-                since=_now(),
+                since=clock.now(),
                 installed={name: version for name, version in sorted(ours.items()) if now.get(name) == version},
             ),
         )
@@ -402,7 +401,3 @@ def _try_to_write(packages: Path) -> None:
         touch.remove_tree(touch.new_folder(".imprint-", within=packages), within=packages)
     except OSError as error:
         raise read_only(packages) from error
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -10,12 +10,11 @@ import contextlib
 import os
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from imprint import access, touch
+from imprint import access, clock, touch
 from imprint.errors import ImprintError, IntegrityError
 from imprint.hints import helps
 from imprint.paths import Home
@@ -135,7 +134,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     Whatever stops this, the half-made folder is removed. Raises as `Uv.install` does, and IntegrityError when the
     files are not what their RECORD says even after a fresh download.
     """
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    stamp = clock.stamp()
     prefix = home.runtimes / f"{stamp}-{recipe.build}-{recipe.version}-{secrets.token_hex(2)}"
     try:
         touch.make_folder(prefix, within=home.runtimes)
@@ -154,7 +153,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
             python=recipe.python,
             python_executable=str(recipe.executable),
             uv=uv.version(),
-            created=now(),
+            created=clock.now(),
             distributions={found.name: found.version or "" for found in seen.distributions},
             size=sum(found.size for found in seen.distributions),
         )
@@ -180,7 +179,7 @@ def point_to(home: Home, manifest: Manifest) -> Target:
     """Make a complete generation current."""
     before = target.read_pointer(home)
     previous = before.generation if before is not None and before.generation != manifest.id else None
-    pointer = Pointer(manifest.id, now(), previous)
+    pointer = Pointer(manifest.id, clock.now(), previous)
     target.write_pointer(home, pointer)
     interrupts.leaves("changed-already")
     reached("pointer-flipped")
@@ -190,11 +189,6 @@ def point_to(home: Home, manifest: Manifest) -> Target:
 def discard(staged: Staged) -> None:
     """Remove a staged generation that must not become current."""
     touch.remove_tree(staged.prefix, within=staged.prefix.parent)
-
-
-def now() -> str:
-    """Return the time as state files have it: ISO 8601 UTC, whole seconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def folders(home: Home) -> tuple[Path, ...]:
