@@ -42,13 +42,6 @@ class Download(Record):
         }
 
 
-def download_of(context: Context, inputs: Inputs) -> Download:
-    """Return what has to be fetched for a planned build of which nothing is there, and for the configured model."""
-    build, installed = sizes_of(inputs)
-    on_disk = None if installed is None else installed + BASE_INSTALLED
-    return Download(build, BASE_DOWNLOAD, model_download(context), on_disk)
-
-
 def download_into(context: Context, inputs: Inputs, install: Iterable[str], base: Iterable[str]) -> Download:
     """Return what is fetched for the distributions `install`, of which those in `base` are packages for embedding."""
     names, known = set(install), set(base)
