@@ -48,7 +48,7 @@ def _overview(root: Path) -> str:
     lines = [
         "Usage: imprint COMMAND",
         "",
-        _docstring(_app(root), "_root"),
+        _docstring(_parsed(root, "app.py"), "_root"),
         "",
         "Commands:",
         *(f"  {name:{width}}  {about}" for name, about in commands.items()),
@@ -59,15 +59,15 @@ def _overview(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _app(root: Path) -> ast.Module:
-    return ast.parse((root / "cmd" / "imprint_cli" / "app.py").read_text("utf-8"))
+def _parsed(root: Path, name: str) -> ast.Module:
+    return ast.parse((root / "cmd" / "imprint_cli" / name).read_text("utf-8"))
 
 
 def _commands(root: Path) -> dict[str, str]:
     """Return each command and its summary, read from the table in the command line's source."""
     (table,) = (
         node.value
-        for node in _app(root).body
+        for node in _parsed(root, "registry.py").body
         if isinstance(node, ast.AnnAssign)
         and ast.unparse(node.target) == "COMMANDS"
         and isinstance(node.value, ast.Dict)

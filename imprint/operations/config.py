@@ -17,7 +17,7 @@ from imprint.runtime.target import current_target
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
-from imprint.state import config, config_file
+from imprint.state import config
 from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
 from imprint.state.settings import BATCH_TOKENS, KEYS, Value, key_of
@@ -80,6 +80,8 @@ def set_key(context: Context, name: str, text: str) -> Result:
     """
     if name.startswith("model."):
         _check_model(context, name, text)
+    from imprint.state import config_file  # what edits TOML is loaded only for an edit
+
     written = config_file.set_value(context.home, name, text)
     return _changed(context, name, written)
 
@@ -103,6 +105,8 @@ def _check_model(context: Context, name: str, text: str) -> None:
 
 def unset_key(context: Context, name: str) -> Result:
     """Remove one key from the file; return the value that holds now."""
+    from imprint.state import config_file  # as above
+
     was_there = config_file.unset_value(context.home, name)
     if name not in _known(context):
         return Result({"keys": [], "removed": was_there, "written": None, "apply": None})

@@ -17,7 +17,7 @@ STARTERS = {"run", "Popen", "run_child", "ask_child", "call", "check_call", "che
 SOURCES = tracked("imprint/*.py", "cmd/*.py", "tests/*.py")
 
 STARTS_NOTHING_OF_A_TARGET = {
-    "imprint/probing/host.py": "the seam itself: what it runs is its callers' affair",
+    "imprint/probing/this_machine.py": "the seam itself: what it runs is its callers' affair",
     "imprint/probing/children.py": "the same",
     "imprint/probing/interpreter.py": "`-S`: the packages of the environment cannot be imported",
     "imprint/probing/nvidia.py": "`-S`: the same, and our own interpreter",

@@ -15,7 +15,7 @@ from imprint.probing.this_machine import RealHost
 
 CODE = (
     "import sys; sys.path.insert(0, sys.argv[1])\n"
-    "from imprint.probing.host import RealHost\n"
+    "from imprint.probing.this_machine import RealHost\n"
     "from imprint.probing.survey import survey\n"
     "machine = survey(RealHost(), hardware=sys.argv[2] == 'yes')\n"
     "print(machine.nvidia.status, sorted(set(sys.argv[3:]) & set(sys.modules)))\n"
