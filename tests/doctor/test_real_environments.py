@@ -27,7 +27,7 @@ IN_NAMESPACE = ("unshare", "--mount", "--map-root-user")
 LOOK = """
 import json, os, sys
 from pathlib import Path
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
 context = Context(Home(Path(sys.argv[1])), dict(os.environ), {})

@@ -40,7 +40,7 @@ EXPECTED = {"cpu": "onnxruntime 1.31.1 False", "cuda13": "onnxruntime-gpu 1.31.1
 DRIVER = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
 from imprint.runtime import checkpoint

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 AGAIN = """
 import os, sys, time
 from pathlib import Path
-from imprint.operations.context import Context
+from imprint.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.paths import Home
 started = time.perf_counter()
