@@ -47,8 +47,9 @@ def _argument_error(text: str, number: int) -> UsageError:
         given = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return UsageError(f"text {number}: not valid Unicode (half of a surrogate pair)")
-    encoding = encodings.wide_encoding(given) or "ISO-8859-1"
-    return UsageError(f"text {number}: not valid UTF-8", hint=helps("convert-argument", encoding=encoding))
+    encoding = encodings.wide_encoding(given) or encodings.one_byte_encoding(given)
+    hint = helps("convert-argument", encoding=encoding) if encoding else helps("give-utf8")
+    return UsageError(f"text {number}: not valid UTF-8", hint=hint)
 
 
 def texts_of_lines(stream: IO[bytes], name: str) -> Iterator[bytes]:
@@ -86,21 +87,23 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         text = text.removesuffix(b"\r") if len(text) < len(line) else text
         if len(text) > LONGEST:
             raise UsageError(f"{name}, line {number}: longer than 16 MiB")
-        _checked(text, start, name, number)
+        _checked(text, start, name, number, stream)
         yield number, text
 
 
-def _checked(line: bytes, start: bytes, name: str, number: int) -> None:
+def _checked(line: bytes, start: bytes, name: str, number: int, stream: IO[bytes]) -> None:
     """Raise UsageError for a line that is not UTF-8; `start` is how the whole source begins, this line included."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
+        if stream.seekable():  # half a character of another encoding ends a line too: more of it tells more
+            start += stream.read(encodings.SAMPLE)
         wide = encodings.wide_encoding(start)
         if wide is not None:
             raise _wide_error(wide, name) from None
         raise UsageError(
             f"{name}, line {number}: not valid UTF-8 (byte {error.start + 1} is 0x{line[error.start]:02x})",
-            hint=_how_to_convert("ISO-8859-1", name, "convert-if-latin-1"),
+            hint=_how_to_convert_bytes(start + line, name),
         ) from None
     if number == 1 and (wide := encodings.wide_although_valid(line, start)) is not None:
         raise _wide_error(wide, name)
@@ -122,6 +125,14 @@ def _refuse_marked(line: bytes, name: str) -> None:
 
 def _how_to_convert(encoding: str, name: str, hint: str = "convert") -> str:
     return helps(hint, command=typed("iconv", "-f", encoding, "-t", "UTF-8", *([] if name == STDIN else [name])))
+
+
+def _how_to_convert_bytes(text: bytes, name: str) -> str:
+    """Return how to convert a text that has no more than one byte a letter, or whose encoding nothing tells."""
+    encoding = encodings.one_byte_encoding(text)
+    if encoding is not None:
+        return _how_to_convert(encoding, name, "convert-if-western")
+    return helps("convert-some-way") if name == STDIN else helps("convert-guess", command=typed("file", "-i", name))
 
 
 def count_lines(stream: IO[bytes]) -> int | None:
