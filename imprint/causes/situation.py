@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 
+from imprint.access import me
 from imprint.planning.model import Machine
 from imprint.quoting import POWERSHELL, quoted, shell_of
 from imprint.values import Record, replace
@@ -38,7 +39,7 @@ GENERAL: Mapping[str, str] = {
     "python": "PYTHON",
     "home": "FOLDER",
     "sudo": "sudo ",
-    "user": "$USER",
+    "user": '"$(id -un)"',
     "cost": "",
     "saving": "",
     "free": "",
@@ -99,7 +100,7 @@ def here(environ: Mapping[str, str], *, system: str | None = None, traits: Itera
     if getattr(os, "geteuid", lambda: 0)() == 0:
         held.add("root")
     words["sudo"] = "" if "root" in held else "sudo "
-    words["user"] = quoted(environ.get("USER") or environ.get("LOGNAME") or str(getattr(os, "geteuid", lambda: 0)()))
+    words["user"] = quoted(me()) if hasattr(os, "geteuid") else GENERAL["user"]
     for name in ("debian", "fedora"):
         if os.path.exists(f"/etc/{name}_version" if name == "debian" else "/etc/fedora-release"):  # noqa: PTH110
             held.add(name)

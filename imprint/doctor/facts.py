@@ -194,7 +194,7 @@ class Unused:
 
 
 PLAIN = Situation(
-    frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$USER"'}
+    frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$(id -un)"'}
 )
 """The situation of a process nothing is known about, but that it runs on Linux."""
 
