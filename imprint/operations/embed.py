@@ -31,7 +31,7 @@ from imprint.runtime.check.proof import Proof
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
-from imprint.runtime.verdict import FAILED, TargetVerdict
+from imprint.runtime.verdict import FAILED, TOO_NEW, TargetVerdict
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
@@ -175,7 +175,8 @@ def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
 def blamed(verdict: TargetVerdict, error: ImprintError) -> ImprintError:
     """Return a worker's failure as what the verdict says is wrong, where it knows more; else as it is."""
     problem = verdict.problem
-    if problem is None or (problem.code == FAILED and error.message in problem.text):
+    # A worker that met a model which is too new says so itself.
+    if problem is None or problem.code == TOO_NEW or (problem.code == FAILED and error.message in problem.text):
         return error
     more = "" if error.message in problem.text else f" ({error.message})"
     return ImprintError(

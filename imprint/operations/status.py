@@ -9,11 +9,10 @@ from imprint.hints import helps
 from imprint.provisioning.retrying import failed_build, retry_hint
 from imprint.results import Notice, Result
 from imprint.runtime.check.run import run_check
-from imprint.runtime.verdict import TargetVerdict
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import target_of
-from imprint.situation.verdict import Prove, default_hint, judge
+from imprint.situation.verdict import Prove, default_hint, errors_of, judge
 from imprint.state import last_run
 from imprint.state.findings import Findings
 
@@ -36,14 +35,6 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     if (failed := failed_build(inputs)) is not None:
         hint = retry_hint(context, inputs, failed, venv)
     return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), errors)
-
-
-def errors_of(verdict: TargetVerdict) -> tuple[Notice, ...]:
-    """Return the error that a verdict amounts to: embeddings do not run."""
-    problem = verdict.problem
-    if verdict.embeds or problem is None:
-        return ()
-    return (Notice(problem.code, "embeddings do not run", problem.hint),)
 
 
 def gpu_missed() -> Notice:

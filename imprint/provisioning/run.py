@@ -49,11 +49,12 @@ from imprint.runtime.managed.place import ManagedPlace
 from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
+from imprint.runtime.verdict import TargetVerdict
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import damage_in
-from imprint.situation.verdict import default_hint, deferred_line, holds, judge, judge_just_proved
+from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge, judge_just_proved
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.values import replace as replace_value
@@ -143,10 +144,11 @@ class Run:
         reached("pruned")
         plan = _as_done(ended.plan, ended.target)
         changes = self.place.changed(before, ended.target)
+        verdict = self._verdict(ended, plan)
         data: dict[str, Any] = {
             "plan": plan_to_json(plan),
             "check": ended.check.to_json() if ended.check is not None else None,
-            "status": self._status(ended, plan),
+            "status": self._status(verdict, ended, plan),
             "changes": changes_to_json(changes),
             "freed_bytes": pruned.freed,
             "deferred": deferred_to_json(pruned),
@@ -165,18 +167,25 @@ class Run:
                 *notices_of_pruned(pruned),
                 *self._not_configured(ended),
             ),
-            errors=(ended.refused,) if ended.refused is not None else (),
+            errors=self._errors(verdict, ended),
         )
 
     @property
     def _elsewhere(self) -> bool:
         return self.options.machine is not None
 
-    def _status(self, ended: _Ended, plan: Plan) -> dict[str, Any]:
+    def _verdict(self, ended: _Ended, plan: Plan) -> TargetVerdict:
         if ended.is_sure and ended.target is not None:
-            verdict = judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
-        else:
-            verdict = judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
+            return judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
+        return judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
+
+    def _errors(self, verdict: TargetVerdict, ended: _Ended) -> tuple[Notice, ...]:
+        """Return why this run failed: what refused it, or that embeddings do not run after it all the same."""
+        if ended.refused is not None:
+            return (ended.refused,)
+        return () if self._elsewhere else errors_of(verdict)
+
+    def _status(self, verdict: TargetVerdict, ended: _Ended, plan: Plan) -> dict[str, Any]:
         status = verdict.to_json() | {"hint": default_hint(self.context, plan, self.place.prefix)}
         if self._elsewhere and ended.refused is None and ended.target is not None:
             status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}

@@ -140,7 +140,8 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
         return evidence, ()
     kept = proofs.read(context.home, target, findings)
     changed = proof.changed_since(kept, target, context.environ) if kept is not None else ()
-    if kept is not None and not changed and not damage and (kept.ok or prove is None):
+    believed = prove is None or (kept is not None and kept.ok and not _refuses_the_model(context, kept))
+    if kept is not None and not changed and not damage and believed:
         return kept, ()
     if prove is None or not target.starts:
         return kept, changed
@@ -150,8 +151,14 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
         return kept, changed
     if kept is not None and kept.provider != CPU and fresh.ok:
         # It loads and computes; of the GPU only the older check knows.
-        return kept, changed
+        return replace(kept, reads=fresh.reads), changed
     return fresh, ()
+
+
+def _refuses_the_model(context: Context, kept: Proof) -> bool:
+    """Whether a check says that the runtime is too old for the model: that keeps embeddings from running at all."""
+    needs = _needs(context) if kept.reads is not None else None
+    return needs is not None and kept.reads is not None and needs.beyond(kept.reads, None) is not None
 
 
 def _needs(context: Context) -> Needs | None:
@@ -206,6 +213,14 @@ def notices_of_verdict(verdict: TargetVerdict) -> tuple[Notice, ...]:
     return () if problem is None else (Notice(problem.code, problem.text, problem.hint),)
 
 
+def errors_of(verdict: TargetVerdict) -> tuple[Notice, ...]:
+    """Return the error that a verdict amounts to: embeddings do not run."""
+    problem = verdict.problem
+    if verdict.embeds or problem is None:
+        return ()
+    return (Notice(problem.code, "embeddings do not run", problem.hint),)
+
+
 def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_proved: bool) -> TargetVerdict:
     """Return the verdict about a target that this run looked at and whose recorded check it made, or found to hold."""
     kept = proofs.read(context.home, target)
@@ -213,9 +228,14 @@ def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_prove
 
 
 def holds(context: Context, target: Target) -> bool:
-    """Whether a check that the target passed is recorded, and everything it rests on is as it was."""
+    """Whether a check that the target passed is recorded, and everything it rests on is as it was.
+
+    One by which the runtime is too old for the model is not taken for granted.
+    """
     kept = proofs.read(context.home, target)
-    return kept is not None and kept.ok and not proof.changed_since(kept, target, context.environ)
+    if kept is None or not kept.ok or _refuses_the_model(context, kept):
+        return False
+    return not proof.changed_since(kept, target, context.environ)
 
 
 def model_problem(context: Context) -> ImprintError | None:

@@ -18,12 +18,11 @@ from imprint.doctor.facts import Facts
 from imprint.doctor.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.embed import blamed
-from imprint.operations.status import errors_of
 from imprint.planning.model import Installed, Machine, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
-from imprint.situation.verdict import notices_of_verdict
+from imprint.situation.verdict import errors_of, notices_of_verdict
 from imprint.values import replace as replace_value
 from support.recorded import BASES, facts_from_json
 

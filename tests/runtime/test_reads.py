@@ -54,10 +54,28 @@ def test_a_runtime_is_asked_until_it_refuses() -> None:
         def __init__(self, content: bytes, *_: object, **__: object) -> None:
             ir, opset = content[1], content[-1]
             if ir > 9 or opset > 19:
-                raise RuntimeError("Unsupported model")
+                version = f"IR version: {ir}" if ir > 9 else f"opset {opset}"
+                raise RuntimeError(f"Unsupported model {version}, or it is under development")
 
     class Runtime:
         InferenceSession = Refuses
+        SessionOptions = type("Options", (), {})
+
+    assert newest_that_is_read(Runtime) == {"ir": 9, "opset": 19}
+
+
+def test_a_model_without_a_kernel_was_read() -> None:
+    class Lacks:
+        def __init__(self, content: bytes, *_: object, **__: object) -> None:
+            if content[-1] > 19:
+                raise RuntimeError("Opset 20 is under development and support for this is limited")
+            if content[1] > 9:
+                raise RuntimeError("Unsupported model IR version: 10, max supported IR version: 9")
+            if content[-1] == 19:
+                raise RuntimeError("NOT_IMPLEMENTED : Could not find an implementation for Identity(19) node")
+
+    class Runtime:
+        InferenceSession = Lacks
         SessionOptions = type("Options", (), {})
 
     assert newest_that_is_read(Runtime) == {"ir": 9, "opset": 19}
@@ -67,3 +85,18 @@ def test_what_is_recorded_comes_back() -> None:
     assert needs_from_json({"ir": 9, "opset": 19}) == Needs(9, 19)
     assert needs_from_json({"ir": "9"}) == Needs()
     assert needs_from_json(None) is None
+
+
+def test_a_runtime_that_fails_for_another_reason_has_not_refused() -> None:
+    """As where no more threads may be started: what it reads is then not known."""
+
+    class Fails:
+        def __init__(self, *_: object, **__: object) -> None:
+            raise RuntimeError("pthread_create failed: Resource temporarily unavailable")
+
+    class Runtime:
+        InferenceSession = Fails
+        SessionOptions = type("Options", (), {})
+
+    with pytest.raises(RuntimeError, match="temporarily unavailable"):
+        newest_that_is_read(Runtime)

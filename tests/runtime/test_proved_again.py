@@ -1,0 +1,86 @@
+"""A record that keeps embeddings from running is proved again before it is said; setup fails where they do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from imprint.operations.check import check
+from imprint.operations.doctor import DoctorOptions, diagnose
+from imprint.operations.plan import PlanOptions, plan
+from imprint.operations.status import status
+from imprint.planning.model import Device
+from imprint.runtime.check.reads import Needs
+from imprint.runtime.check.run import CPU, CheckResult
+from support.place import Place
+from support.twins import Twins, make_twins
+
+SHORT, ENOUGH = Needs(8, 17), Needs(13, 26)
+
+
+@pytest.fixture(scope="session")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
+    return make_twins(tmp_path_factory.mktemp("twins"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, twins: Twins) -> Place:
+    made = Place(tmp_path / "home", twins)
+    made.context = replace(made.context, flags={"model.device": "cpu"})
+    return made
+
+
+class Answers:
+    """A check with one answer, which counts how often it is asked."""
+
+    def __init__(self, outcome: str = "ok", detail: str | None = None, reads: Needs | None = ENOUGH) -> None:
+        kind = None if outcome == "ok" else "import-failed"
+        self.answer, self.asked = CheckResult(outcome, kind, CPU, None, detail, reads=reads), 0
+
+    def __call__(self, _python: Path, _device: Device | None, _environ: Mapping[str, str]) -> CheckResult:
+        """Answer."""
+        self.asked += 1
+        return self.answer
+
+
+# --- a runtime that seems too old for the model ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Return a home whose recorded check says that the runtime is too old for the model."""
+    monkeypatch.setattr("imprint.situation.verdict.needs_of", lambda _path: Needs(10, 21))
+    place.setup()
+    check(place.context, prove=Answers(reads=SHORT))
+    return place
+
+
+def test_a_recorded_limit_is_tried_again_before_it_is_said(limited: Place) -> None:
+    good = Answers()
+    assert status(limited.context, prove=good).ok
+    assert plan(limited.context, PlanOptions(check=True), prove=good).warnings == ()
+    found = diagnose(limited.context, DoctorOptions(("embedding:run", "runtime:embedding-device")), prove=good)
+    assert "model-too-new" not in {finding["code"] for finding in found.data["findings"]}
+    assert good.asked == 3
+    told = status(limited.context, prove=Answers(reads=SHORT))
+    assert told.errors[0].code == "model-too-new"
+
+
+def test_setup_tries_a_recorded_limit_again_and_records_what_it_finds(limited: Place) -> None:
+    limited.check = Answers()
+    told = limited.setup()
+    assert told.ok
+    assert told.data["status"]["embeds"] is True
+    never = Answers("failed")
+    assert status(limited.context, prove=never).ok
+    assert never.asked == 0
+
+
+def test_setup_fails_where_embeddings_do_not_run_after_it(limited: Place) -> None:
+    limited.check = Answers(reads=SHORT)
+    told = limited.setup()
+    assert told.data["status"]["embeds"] is False
+    assert [error.code for error in told.errors] == ["model-too-new"]
