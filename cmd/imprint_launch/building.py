@@ -61,7 +61,10 @@ class Builder:
         if code := self.child.returncode:
             free = shutil.disk_usage(self.stage.parent).free
             where, given = self.stage.parent, addresses_in(self.environ)
-            raise classify(output, free, where, command=name, returncode=code, addresses=given)
+            raise classify(
+                output, free, where, command=name, returncode=code, addresses=given,
+                offline=self.offline, links=self.links[-1] if self.links else None,
+            )  # fmt: skip
 
     def stop(self) -> None:
         """End the running child and all it started."""

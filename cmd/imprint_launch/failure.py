@@ -12,6 +12,7 @@ from pathlib import Path
 from imprint.addresses import hosts_only
 from imprint.causes.errors import error_of
 from imprint.errors import EXIT_CODES, ImprintError
+from imprint.hints import helps
 from imprint.printable import printable_line
 from imprint_launch.words import command_of
 
@@ -49,11 +50,20 @@ _CERTIFICATE = re.compile(r"(?i)unknownissuer|certificate verify failed|unknown 
 
 
 def classify(  # noqa: PLR0913 - all but the first three are keywords
-    output: str, free_bytes: int, where: Path, *, command: str, returncode: int, addresses: Iterable[str] = ()
+    output: str,
+    free_bytes: int,
+    where: Path,
+    *,
+    command: str,
+    returncode: int,
+    addresses: Iterable[str] = (),
+    offline: bool = False,
+    links: str | None = None,
 ) -> Failure:
     """Turn how a child of pip or uv ended, and its last words, into a failure with code and hint.
 
-    `addresses` are the index's and the proxies' that it was given: only their hosts are told.
+    `addresses` are the index's and the proxies' that it was given: only their hosts are told. `offline` is whether it
+    was to use no network, and `links` the folder of packages that it was given.
     """
     told = _last_words(output, addresses)
     last = told or f"`{command}` {_ended(returncode)} without any output"
@@ -71,16 +81,27 @@ def classify(  # noqa: PLR0913 - all but the first three are keywords
     if "permission denied" in lower or "read-only file system" in lower:
         return not_writable(where, last)
     if any(word in lower for word in _NETWORK):
-        untrusted = _CERTIFICATE.search(output) is not None
-        return Failure(
-            "network",
-            f"the tool environment could not be downloaded: {last}",
-            "set SSL_CERT_FILE to the file with your network's CA certificates and run this again"
-            if untrusted
-            else "check the network (HTTPS_PROXY, SSL_CERT_FILE) and run this again",
-        )
+        return _nothing_at_hand(last, links) if offline else _not_downloaded(last, output)
     how, hint = (f"`{command}` {_ended(returncode)}: {last}", None) if told else (last, f"run `{command}` by hand")
     return Failure("failed", f"the tool environment could not be built: {how}", hint)
+
+
+def _not_downloaded(last: str, output: str) -> Failure:
+    """Return the failure of a first start that the network, or its certificates, kept from what it needs."""
+    untrusted = _CERTIFICATE.search(output) is not None
+    return Failure(
+        "network",
+        f"the tool environment could not be downloaded: {last}",
+        "set SSL_CERT_FILE to the file with your network's CA certificates and run this again"
+        if untrusted
+        else "check the network (HTTPS_PROXY, SSL_CERT_FILE) and run this again",
+    )
+
+
+def _nothing_at_hand(last: str, links: str | None) -> Failure:
+    """Return the failure of a first start without a network that lacks packages."""
+    hint = helps("without-offline") if links is None else helps("folder-lacks-wheels", folder=links)
+    return Failure("network", f"the tool environment cannot be built with `--offline`: {last}", hint)
 
 
 def _last_words(output: str, addresses: Iterable[str]) -> str:

@@ -35,16 +35,21 @@ def own_import(facts: Facts) -> list[Finding]:
         if outside is not None:
             return [finding(facts, check, outside.code, WARNING, outside.seen, words=outside.words)]
         seen = f"your own `import onnxruntime` fails, but Imprint's works: {plain(found.error)}{_by(facts, found)}"
-        return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
+        return [_interferes(facts, check, seen, found)]
     if found.printed.strip():
         said = " ".join(found.printed.split())[:_SHOWN]
         seen = f"Python prints `{said}` before any of your programs run{_by(facts, found)}"
-        return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found))]
+        return [_interferes(facts, check, seen, found)]
     other, ours = found.file, facts.loaded.file if facts.loaded is not None else None
     if other is not None and ours is not None and other != ours:
         seen = f"your own programs load another ONNX Runtime, {other}, instead of {ours}{_by(facts, found)}"
         return [finding(facts, check, "python-path-interferes", WARNING, seen, traits=["python-path"])]
     return [finding(facts, check, "ok", OK, "Python starts there as it should, also outside Imprint")]
+
+
+def _interferes(facts: Facts, check: str, seen: str, found: OwnImport) -> Finding:
+    words = {"file": found.files[0] if found.files else None}
+    return finding(facts, check, "python-path-interferes", WARNING, seen, traits=_traits(facts, found), words=words)
 
 
 def _traits(facts: Facts, found: OwnImport) -> list[str]:

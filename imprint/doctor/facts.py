@@ -130,7 +130,8 @@ class OwnImport:
     """What Python does there as the user starts it, not isolated as Imprint does.
 
     `printed` is what it wrote to standard output before any program ran, `files` the sitecustomize and usercustomize
-    that it loaded; `error` is why `import onnxruntime` failed, and `file` from where it came otherwise.
+    that it loaded, or else what runs at its start and may print; `error` is why `import onnxruntime` failed, and
+    `file` from where it came otherwise.
     """
 
     printed: str = ""

@@ -37,6 +37,7 @@ from imprint.runtime.distributions import inventory
 from imprint.runtime.distributions.inventory import RuntimePackage
 from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.target import build_of, environment_target
+from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target, current_target
 from imprint.runtime.verdict import Seen
 from imprint.situation import inputs as planning_inputs
@@ -319,7 +320,10 @@ class _Known:
     def import_as_user(self) -> OwnImport | None:
         """Return what the target's Python does for its user."""
         assert self._target is not None  # noqa: S101 - as above
-        return own_import.try_import(self._target.python, self._context.environ)
+        found = own_import.try_import(self._target.python, self._context.environ)
+        if found is None or found.files or not found.printed.strip():
+            return found
+        return replace(found, files=tuple(map(str, files_run_at_start(self._target.prefix))))
 
     def tested(self) -> Mapping[str, str]:
         """Return what the lock of the installed build pins."""

@@ -112,6 +112,12 @@ def test_another_onnx_runtime_that_the_path_brings_is_named() -> None:
     assert "PYTHONPATH" in (found.fix or "")
 
 
+def test_output_without_a_known_file_is_answered_with_how_to_find_it() -> None:
+    (found,) = told(replace(ENVIRONMENT, own_import=OwnImport(printed="hello"))).values()
+    assert "named file" not in (found.fix or "")
+    assert "`.pth`" in (found.fix or "")
+
+
 # --- one remedy, and one that works ----------------------------------------------------------------------------------
 
 

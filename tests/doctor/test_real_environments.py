@@ -238,6 +238,13 @@ def test_a_customization_that_prints_and_a_path_that_hides(real: Real, tmp_path:
     assert str(site) in found["python-path-interferes"]["seen"]
     site.write_text("x = 1\n", encoding="utf-8")
     assert told(real.look(prefix)) == {}
+    hello = packages(prefix) / "hello.pth"
+    hello.write_text("import sys; print('hello')\n", encoding="utf-8")
+    site.unlink()
+    found = told(real.look(prefix))
+    assert f"`{hello}` is loaded at every start" in found["python-path-interferes"]["seen"]
+    assert found["python-path-interferes"]["fix"] == "remove or correct the named file"
+    hello.unlink()
     (tmp_path / "onnxruntime").mkdir()
     (tmp_path / "onnxruntime" / "__init__.py").write_text("raise ImportError('another Python')\n", encoding="utf-8")
     seen = real.look(prefix, PYTHONPATH=str(tmp_path))

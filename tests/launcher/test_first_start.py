@@ -164,6 +164,20 @@ def test_of_an_address_only_the_host_is_shown() -> None:
         assert not [part for part in ("bob", "c@", "ret", "token", "secret") if part in told]
 
 
+@pytest.mark.parametrize("links", [None, "/wheels"])
+def test_without_a_network_the_hint_is_where_else_packages_come_from(links: str | None) -> None:
+    """Not to look at a network that `--offline` forbids."""
+    for output in (
+        "  x No solution found:\n  Packages were unavailable because the network was disabled",
+        "ERROR: No matching distribution found for uv==0.13.9",
+    ):
+        told = failure.classify(output, 0, Path("/x"), command="uv", returncode=1, offline=True, links=links)
+        assert told.code == "network"
+        assert "`--offline`" in told.message
+        assert (f"`{links}` lacks wheels" if links else "`--find-links DIR`") in str(told.hint)
+        assert "check the network" not in str(told.hint)
+
+
 def test_an_untrusted_certificate_is_told_the_variable() -> None:
     output = "error: Failed to fetch: `https://x/`\n  Caused by: invalid peer certificate: UnknownIssuer"
     told = failure.classify(output, 0, Path("/x"), command="uv", returncode=2)

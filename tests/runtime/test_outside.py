@@ -39,6 +39,7 @@ LINUX = here({}, system="linux")
             "process-limit",
         ),
         ("RuntimeError: can't start new thread", {}, "process-limit"),
+        ("Fail: Secure opened-file canonicalization requires procfs", {}, "no-proc"),
         (
             "ERROR: ld.so: object '/opt/a.so' from LD_PRELOAD cannot be preloaded",
             {"LD_PRELOAD": "/opt/a.so"},
@@ -56,6 +57,14 @@ def test_a_cause_outside_is_recognised(text: str, environ: dict[str, str], code:
     assert fix
     assert "--repair" not in fix
     assert not re.search(r"[{}]|\b(FILE|FOLDER|PATH)\b", fix)
+
+
+def test_embedding_without_proc_is_no_fault_of_the_model() -> None:
+    message = "Fail: [ONNXRuntimeError] : 1 : FAIL : Secure opened-file canonicalization requires procfs"
+    error = failure_of({"code": "model-unusable", "message": message}, "imprint setup", {})
+    assert error.specific_code == "no-proc"
+    assert "/proc is not mounted" in error.message
+    assert "mount -t proc" in str(error.hint)
 
 
 MAPPED = "ImportError: /h/v/x.so: failed to map segment from shared object"

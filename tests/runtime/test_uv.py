@@ -221,6 +221,7 @@ def polluted(python: str) -> str:
         ("sitecustomize.py", "print('hello from sitecustomize')\n", True),
         ("usercustomize.py", "print('hello from sitecustomize')\n", True),
         ("hello.pth", "import sys; sys.stdout.write('hello from sitecustomize')\n", True),
+        ("module.pth", "import noisy\n", True),
         ("harmless.pth", "import sys\n", False),
     ],
 )
@@ -230,12 +231,13 @@ def test_an_interpreter_that_prints_first_is_told_with_the_file_that_makes_it(
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     packages.mkdir(parents=True)
     (packages / name).write_text(content)
+    (packages / "noisy.py").write_text("print('hello from sitecustomize')\n")
     found = classify(2, polluted(str(tmp_path / "bin" / "python")), where=Path("/"))
     assert found.specific_code == "python-path-interferes"
     assert "`hello from sitecustomize`" in found.message
     assert (f"`{packages / name}`" in found.message) is named
     assert "markers" not in found.message
-    assert found.hint
+    assert ("the named file" in str(found.hint)) is named
 
 
 @pytest.mark.parametrize("linked", [True, False])

@@ -36,6 +36,7 @@ _BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")
 """In the name of a library that a wheel brings in a folder of its own, as auditwheel names it."""
 _MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
 _NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
+_PROC = re.compile(r"requires procfs")
 _STACK = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack")
 _LIMIT = re.compile(
     r"Resource temporarily unavailable|can't start new thread|\[Errno 11\]|pthread_create failed|fork: retry"
@@ -49,11 +50,17 @@ def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
 
     `text` is what the loader, Python or the system said, whole; `environ` is what the child that said it was given.
     """
-    for judge in (_stack, _old_library, _noexec, _preload, _odd_library, _missing_library, _module, _limit):
+    for judge in (_no_proc, _stack, _old_library, _noexec, _preload, _odd_library, _missing_library, _module, _limit):
         found = judge(text, environ)
         if found is not None:
             return found
     return None
+
+
+def _no_proc(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if _PROC.search(text) is None:
+        return None
+    return Outside("no-proc", "/proc is not mounted here, and ONNX Runtime opens a model through it", {})
 
 
 def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:

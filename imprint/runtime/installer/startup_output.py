@@ -11,6 +11,9 @@ from imprint.runtime.distributions.inventory import packages_folder
 
 _ASKED = re.compile(r"Querying Python at `(?P<python>[^`]+)` returned an invalid response")
 _PRINTED = re.compile(r"\[stdout\]\s*\n\s*(?P<line>[^\n{][^\n]*)")
+_LINE = re.compile(r"import[ \t]+(?P<module>\w*)")
+"""A line of a `.pth` that runs, as Python tells it: such a line begins with import."""
+
 _SHOWN = 60
 """Characters of what it prints that are shown."""
 
@@ -29,7 +32,7 @@ def startup_error(text: str) -> ImprintError | None:
     files = files_run_at_start(Path(python).parent.parent)
     by = f" (`{'`, `'.join(map(str, files))}` {'is' if len(files) == 1 else 'are'} run at every start)" if files else ""
     message = f"`{python}` prints{said} before it runs anything, so the installer cannot identify it{by}"
-    return error_of("python-path-interferes", message)
+    return error_of("python-path-interferes", message, **({"file": str(files[0])} if files else {}))
 
 
 def files_run_at_start(prefix: Path) -> list[Path]:
@@ -50,4 +53,20 @@ def _prints(path: Path) -> bool:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError:
         return False
-    return any(line.startswith(("import ", "import\t")) and ("print" in line or "stdout" in line) for line in lines)
+    return any(_LINE.match(line) and (_says(line) or _module_says(path.parent, line)) for line in lines)
+
+
+def _says(code: str) -> bool:
+    return "print" in code or "stdout" in code
+
+
+def _module_says(packages: Path, line: str) -> bool:
+    """Whether a module of the folder that the line imports first writes something itself."""
+    found = _LINE.match(line)
+    name = found["module"] if found else ""
+    for path in (packages / f"{name}.py", packages / name / "__init__.py"):
+        try:
+            return _says(path.read_text("utf-8", "replace"))
+        except OSError:
+            continue
+    return False
