@@ -24,7 +24,7 @@ from .one_node import IR_VERSION, OPSET, float_attribute, int_attribute, model
 
 SEED = 20261129
 FILES_LIMIT = 300
-NEEDED = ("tokenizers", "orjson")
+NEEDED = {"tokenizers": ("Tokenizer",), "orjson": ("dumps", "OPT_APPEND_NEWLINE", "OPT_SERIALIZE_NUMPY")}
 NEWEST_IR, NEWEST_OPSET = 40, 80  # where the search for what a runtime reads ends
 REFUSAL = re.compile(r"unsupported model ir version|under development", re.IGNORECASE)
 """What ONNX Runtime says of a model that is too new for it (1.15 to 1.32)."""
@@ -163,11 +163,13 @@ def outside_files() -> list[str]:
 
 
 def missing_packages() -> list[str]:
-    """Return which of the packages that embedding needs beside ONNX Runtime cannot be imported."""
+    """Return which of the packages that embedding needs beside ONNX Runtime do not give it what it uses."""
     missing = []
-    for name in NEEDED:
+    for name, used in NEEDED.items():
         try:
-            importlib.import_module(name)
+            package = importlib.import_module(name)
+            for attribute in used:
+                getattr(package, attribute)
         except Exception:  # whatever stops the import, embedding would meet it too
             missing.append(name)
     return missing

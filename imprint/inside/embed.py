@@ -19,6 +19,8 @@ from . import frames
 CODES = {
     "ModuleNotFoundError": "target-incomplete",
     "ImportError": "target-incomplete",
+    "AttributeError": "target-incomplete",
+    "TypeError": "target-incomplete",
     "BadVectorError": "bad-vector",
     "OutOfMemoryError": "out-of-memory",
     "MemoryError": "out-of-memory",

@@ -41,12 +41,14 @@ def serve(settings: dict[str, Any], texts: BinaryIO, answers: BinaryIO) -> None:
     try:
         session = Session(settings["model"], settings["device"])
         tokens = Tokens(settings["tokenizer"], settings["max_tokens"])
-    except ImportError:
-        raise  # the environment lacks a package; the model is not to blame
+    except (ImportError, AttributeError, TypeError):
+        raise  # the environment lacks a package, or has one of another age; the model is not to blame
     except Exception as error:
         raise ModelError(str(error)) from error
     if session.dims not in {None, settings["dims"]}:
         raise ModelError(f"the model gives {session.dims} dimensions, not {settings['dims']}")
+    if settings["rows"] != "raw":
+        import orjson  # noqa: F401 - where it is missing, nothing may be said to run
     hello = {"provider": session.provider, "version": ort.__version__, "pid": os.getpid()}
     frames.write_frame(answers, frames.HELLO, frames.pack_facts(hello))
     embedder = _Embedder(settings, session, answers)

@@ -29,6 +29,8 @@ class Tokens:
         self._tokenizer: Any = Tokenizer.from_file(path)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        # Without the offsets, which nobody needs; tokenizers before 0.20 has no such way.
+        self._encode: Any = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
         self._max_tokens = max_tokens
         # How many special tokens close a text (BERT: one [SEP]); they survive truncation.
         mask = list(self._tokenizer.encode("a").special_tokens_mask)
@@ -40,7 +42,7 @@ class Tokens:
         truncated = 0
         for chunk in _chunks(texts):
             heads = [text[:_HEAD_CHARACTERS] for text in chunk]
-            for text, head, encoding in zip(chunk, heads, self._tokenizer.encode_batch_fast(heads)):  # noqa: B905
+            for text, head, encoding in zip(chunk, heads, self._encode(heads)):  # noqa: B905
                 found = encoding.ids if len(head) == len(text) else self._of_long(text, encoding.ids)
                 truncated += len(found) > self._max_tokens
                 ids.append(np.array(self._cut(found), dtype=np.int32))
@@ -50,7 +52,7 @@ class Tokens:
         size = _HEAD_CHARACTERS
         while len(found) < self._max_tokens + _MARGIN and size < len(text):
             size *= 4
-            found = self._tokenizer.encode_batch_fast([text[:size]])[0].ids
+            found = self._encode([text[:size]])[0].ids
         return found
 
     def _cut(self, found: list[int]) -> list[int]:
