@@ -92,9 +92,10 @@ def foreign_entries(home: Home) -> tuple[str, ...]:
     A folder without our mark is ours when this process runs from inside it, or when a state file or a manifest in it
     is one that only Imprint writes. What cannot be listed speaks against nothing: whoever reads on is told why.
     """
+    # Named first: another process may put the mark there meanwhile.
+    entries = [name for name in _names(home.root) if name not in _NOBODYS]
     if _is_file(home.marker):
         return ()
-    entries = [name for name in _names(home.root) if name not in _NOBODYS]
     if not entries or _is_proven(home):
         return ()
     found = [name for name in entries if name not in _FILES | _FOLDERS and not _REST.fullmatch(name)]

@@ -129,10 +129,15 @@ def _takes_output() -> bool:
     return True
 
 
+_COMPLETION = frozenset({"--install-completion", "--show-completion"})
+
+
 def _run(arguments: list[str], words: tuple[str, ...], commands: Mapping[str, Entry]) -> object:
     completing = any(name.endswith("_COMPLETE") for name in os.environ if name.startswith("_IMPRINT"))
     application = typer.main.get_command(build(commands, words[0] if words and not completing else None))
     quicken(application)
+    if arguments[:1] and arguments[0] in _COMPLETION and len(arguments) > 1:
+        raise UsageError(f"`{arguments[0]}` takes no value", hint=helps("completion-own-shell"))
     if "--install-completion" in arguments:
         from imprint_cli.completion import with_our_completion
 

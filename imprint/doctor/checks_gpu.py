@@ -93,8 +93,8 @@ def _short(facts: Facts, check: str, name: str) -> Finding:
         seen += f"; {other} {versions[other]} is installed, for another CUDA version"
         return finding(facts, check, "cuda-major-mismatch", status, seen, words={"bring": _bring(facts, name)})
     absent = [one.name for one in loaded.libraries or () if one.required and one.source == "missing"]
-    if len(absent) > 1:
-        seen += f"; also missing: {', '.join(absent)}"
+    if others := [one for one in absent if one != name]:
+        seen += f"; also missing: {', '.join(others)}"
     needed = (
         absent
         if loaded.libraries

@@ -189,7 +189,7 @@ def _requirers(seen: Inventory) -> tuple[str, ...]:
             wanted = re.match(r"[A-Za-z0-9._-]+", line)
             if wanted and "extra ==" not in line and is_runtime(inventory.normalize(wanted[0])):
                 names.append(f"{held.name} ({inventory.normalize(wanted[0])})")
-    return tuple(names)
+    return tuple(dict.fromkeys(names))
 
 
 def _write_error(packages: Path | None) -> str | None:

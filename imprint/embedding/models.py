@@ -151,8 +151,10 @@ def flaws(home: Home, model: Model, *, deep: bool = False) -> list[str]:
     return found
 
 
-def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> ModelFiles:
-    """Return the paths of an installed model.
+def model_files(
+    home: Home, name: str, catalogue: Catalogue | None = None, *, setup: str = "imprint setup"
+) -> ModelFiles:
+    """Return the paths of an installed model; `setup` is the command that would install it.
 
     Raises ImprintError (`model-missing`, `model-damaged`, `model-unreadable`) with a hint.
     """
@@ -160,9 +162,11 @@ def model_files(home: Home, name: str, catalogue: Catalogue | None = None) -> Mo
     folder = folder_of(home, name)
     _require_readable(home, model)
     if not os.path.lexists(folder):
-        raise _missing(name)
+        raise _missing(name, setup)
     if wrong := flaws(home, model):
-        raise ImprintError(f"the model {name} is damaged: {wrong[0]}", hint=helps("setup"), code="model-damaged")
+        raise ImprintError(
+            f"the model {name} is damaged: {wrong[0]}", hint=helps("run", command=setup), code="model-damaged"
+        )
     return ModelFiles(folder / MODEL, folder / WEIGHTS, folder / TOKENIZER)
 
 
@@ -314,8 +318,9 @@ def require_there(home: Home, name: str) -> None:
         raise _missing(name)
 
 
-def _missing(name: str) -> ImprintError:
-    return ImprintError(f"the model {name} is not installed", hint=helps("setup"), code="model-missing")
+def _missing(name: str, setup: str = "imprint setup") -> ImprintError:
+    hint = helps("run", command=setup)
+    return ImprintError(f"the model {name} is not installed", hint=hint, code="model-missing")
 
 
 def remove_leftovers(home: Home) -> None:

@@ -235,7 +235,7 @@ def _no_gpu(place: _Place) -> ImprintError:
 
 
 def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
-    files = model_files(context.home, model.name)
+    files = model_files(context.home, model.name, setup=command_for(place.target))
     max_tokens = _number(settings, "model.max_tokens", model.max_tokens)
     model.check_tokens(max_tokens)
     model.check_file(settings.text("model.file"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from imprint.context import Context
 from imprint.errors import UsageError
 from imprint.hints import helps
+from imprint.planning.facts import is_free_threaded
 from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.rule import decide
 from imprint.planning.wire import plan_to_json
@@ -108,7 +109,7 @@ def _refused(inputs: Inputs) -> Notice | None:
     plan = inputs.plan
     if plan.build is None:
         return Notice(plan.code, plan.reason, plan.hint)
-    if not (inputs.machine.python.abi or "").endswith("t"):
+    if not is_free_threaded(inputs.machine):
         return None
     from imprint.provisioning.options import free_threaded
 

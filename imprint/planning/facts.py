@@ -60,6 +60,11 @@ def system_with_libc(machine: Machine) -> str:
     return system(machine) if name is None else f"{system(machine)} with {on_one_line(name)}"
 
 
+def is_free_threaded(machine: Machine) -> bool:
+    """Whether a machine's Python is a free-threaded one, by its ABI or by the `t` of its version."""
+    return any((name or "").endswith("t") for name in (machine.python.abi, machine.python.version))
+
+
 def python(machine: Machine) -> str:
     """Name the interpreter, with its ABI where that is not the version's standard one."""
     version, abi = machine.python.version, machine.python.abi

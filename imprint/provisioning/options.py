@@ -112,8 +112,7 @@ def free_threaded(machine: Machine) -> Notice | None:
     Source: the package index, 2026-12-01: orjson 3.13.0 has no wheel for cp313t and cp314t, tokenizers 0.23.3 none for
     cp313t, and neither is ever built here.
     """
-    python = machine.python
-    if not (python.abi or "").endswith("t") and not (python.version or "").endswith("t"):
+    if not facts.is_free_threaded(machine):
         return None
     message = f"orjson, which embedding needs, has no wheel for {facts.python(machine)}"
     return Notice("python-abi-no-wheel", message, helps("standard-python"))

@@ -143,7 +143,7 @@ def _resolve(
     key: Key, stored: Mapping[str, tuple[Any, Path]], environ: Mapping[str, str], flags: Mapping[str, str]
 ) -> Setting:
     if key.name in flags:
-        option = f"--{key.name.rpartition('.')[2].replace('_', '-')}"
+        option = "--model" if key.name == "model.name" else f"--{key.name.rpartition('.')[2].replace('_', '-')}"
         return Setting(key.name, parse_text(key, flags[key.name], option), key.default, "flag", option)
     variable = variable_in(key.name, environ)
     if variable is not None:

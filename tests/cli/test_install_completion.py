@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError, UsageError
-from imprint_cli.app import build
+from imprint_cli.app import build, main
 from imprint_cli.completion import SHELLS, install, with_our_completion
 from imprint_cli.registry import COMMANDS
 from support.sandbox import snapshot
@@ -31,6 +31,13 @@ def test_what_is_written_is_said_and_written_once(
     if SHELLS[shell].start_up:
         assert (tmp_path / SHELLS[shell].start_up).read_text() == f"{SHELLS[shell].line}\n"
     assert "_IMPRINT_COMPLETE" in (tmp_path / SHELLS[shell].script).read_text()
+
+
+@pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
+def test_a_name_after_the_option_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """The script is for the shell that runs the command; one that was named would be ignored."""
+    assert main([option, "foo"]) == 2
+    assert f"`{option}` takes no value" in capsys.readouterr().err
 
 
 def test_the_line_loads_a_script_that_bash_understands(tmp_path: Path) -> None:

@@ -42,6 +42,16 @@ def test_a_required_gpu_that_nobody_asked_for_is_answered_with_the_command(conte
     assert "`imprint config set model.device gpu`" in error.hint
 
 
+@pytest.mark.parametrize("python", [{"version": "3.13.0t", "abi": None}, {"version": "3.13.0", "abi": "cp313t"}])
+def test_a_document_of_a_free_threaded_python_is_planned_with_the_warning(
+    context: Context, tmp_path: Path, python: dict[str, str | None]
+) -> None:
+    document = tmp_path / "machine.json"
+    document.write_text(json.dumps({**json.loads(Path(GPU_MACHINE).read_text("utf-8")), "python": python}), "utf-8")
+    warnings = plan(context, PlanOptions(machine=str(document))).warnings
+    assert [warning.code for warning in warnings] == ["python-abi-no-wheel"]
+
+
 def test_the_command_keeps_what_was_asked_for(context: Context) -> None:
     options: dict[str, Any] = {"repair": True, "offline": True, "find_links": Path("/w ls")}
     (error,) = dry(context, require_gpu=True, **options).errors

@@ -14,7 +14,7 @@ import pytest
 from imprint.context import Context
 from imprint.doctor import looking as doctor_facts
 from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.facts import Facts, OwnImport
+from imprint.doctor.facts import Facts, Library, OwnImport
 from imprint.doctor.findings import Finding
 from imprint.doctor.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
@@ -110,6 +110,19 @@ def test_another_onnx_runtime_that_the_path_brings_is_named() -> None:
     assert "/elsewhere/onnxruntime/__init__.py" in found.seen
     assert "PYTHONPATH is `/elsewhere`" in found.seen
     assert "PYTHONPATH" in (found.fix or "")
+
+
+def test_each_missing_library_and_each_requirer_is_named_once() -> None:
+    names = ("libcublasLt.so.12", "libcudnn.so.9", "libcublas.so.12")
+    absent = tuple(Library(name, "missing") for name in names)
+    loaded = replace(GPU_ENVIRONMENT.loaded, missing=names[0], libraries=absent, session=None)  # type: ignore[type-var]
+    found = told(
+        replace(
+            GPU_ENVIRONMENT, device_asked="gpu", loaded=loaded, runtimes=replace(GPU_ENVIRONMENT.runtimes, versions={})
+        )
+    )  # type: ignore[type-var]
+    seen = next(one.seen for one in found.values() if names[0] in one.seen)
+    assert [seen.count(name) for name in names] == [1, 1, 1]
 
 
 def test_output_without_a_known_file_is_answered_with_how_to_find_it() -> None:

@@ -158,6 +158,9 @@ def test_a_model_that_is_not_there_names_the_way(home: Home) -> None:
     with pytest.raises(ImprintError) as caught:
         model_files(home, "tiny", CATALOGUE)
     assert (caught.value.specific_code, caught.value.hint) == ("model-missing", "run `imprint setup`")
+    with pytest.raises(ImprintError) as theirs:
+        model_files(home, "tiny", CATALOGUE, setup="imprint setup --venv /v")
+    assert theirs.value.hint == "run `imprint setup --venv /v`"
     with pytest.raises(InvalidValueError, match="unknown model: tinny") as unknown:
         model_files(home, "tinny", CATALOGUE)
     assert unknown.value.hint == "did you mean `tiny`?"

@@ -77,6 +77,8 @@ def test_an_empty_variable_sets_nothing(home: Home) -> None:
         ("server.port", "65536", "65535"),
         ("runtime.portable_gpu", "maybe", "true or false"),
         ("model.gpu_device", "0\n1", "line break"),
+        ("model.gpu_device", "-1", "an index like 0"),
+        ("model.gpu_device", "first", "an index like 0"),
         ("server.token", "a\0b", "line break"),
         ("model.name", " ", "imprint model list"),
         ("model.threads", "-1", "4096"),
@@ -92,6 +94,15 @@ def test_a_bad_value_names_its_source_and_what_is_valid(home: Home, key: str, va
         config_file.set_value(home, key, value)
     assert refused.value.message.count(f"`{value}`") <= 1
     assert not home.config.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "option"),
+    [("model.name", "--model"), ("model.device", "--device"), ("model.gpu_device", "--gpu-device")],
+)
+def test_a_bad_value_of_an_option_names_the_option(home: Home, key: str, option: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{option}: "):
+        config.load(home, {}, {key: "\x1b[31m"})
 
 
 @pytest.mark.parametrize("line", ["device = true", "max_tokens = 1.5", "max_tokens = true", "name = ['a']"])

@@ -161,3 +161,18 @@ def _umask() -> int:
     value = os.umask(0)
     os.umask(value)
     return value
+
+
+def test_a_home_that_another_process_marks_at_this_moment_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    names = ownership._names
+
+    def marked(folder: Path) -> list[str]:
+        home.marker.touch()
+        return names(folder)
+
+    monkeypatch.setattr(ownership, "_names", marked)
+    assert ownership.foreign(home) is None

@@ -71,6 +71,13 @@ class Ground:
         """Whether a place lies in the folder of packages."""
         return place.startswith(self._real(self.packages) + os.sep)
 
+    def is_folder_inside(self, recorded: str) -> bool:
+        """Whether a recorded path, written as one of a folder, leads to a folder inside the environment."""
+        if "\0" in recorded:
+            return False
+        real = os.path.realpath(os.path.join(self.packages, recorded))  # noqa: PTH118 - as above
+        return os.path.isdir(real) and f"{real}{os.sep}".startswith(self._real(self.prefix) + os.sep)  # noqa: PTH112
+
     def is_script(self, place: str) -> bool:
         """Whether a place lies right in the folder of scripts."""
         return os.path.dirname(place) == self._real(self.scripts)  # noqa: PTH120 - as above
@@ -205,7 +212,8 @@ def own_files(
         place = ground.place(recorded)
         mode = mode_of(place) if place is not None else None
         if place is None or mode is None or not (ground.is_package_file(place) or ground.is_script(place)):
-            skipped.append(Skipped(found.name, recorded, OUTSIDE))
+            folder = place is None and ground.is_folder_inside(recorded)
+            skipped.append(Skipped(found.name, recorded, FOLDER if folder else OUTSIDE))
             continue
         if mode == 0 or (info is not None and place.startswith(info + os.sep)):
             continue
