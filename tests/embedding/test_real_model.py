@@ -246,7 +246,7 @@ def test_a_package_that_is_missing_is_no_fault_of_the_model(home: Path, target: 
     for path in next(target.prefix.glob("lib/*/site-packages")).iterdir():
         if not path.name.startswith("tokenizers"):
             (packages / path.name).symlink_to(path)
-    lacking = replace(settings(home, target), python=tmp_path / "env" / "bin" / "python", repair="run `imprint setup`")
+    lacking = replace(settings(home, target), python=tmp_path / "env" / "bin" / "python", repair="imprint setup")
     with pytest.raises(ImprintError, match="tokenizers") as caught:
         embed_with(lacking, [b"one text"])
     assert caught.value.specific_code == "target-incomplete"
