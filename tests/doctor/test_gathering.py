@@ -7,10 +7,11 @@ from pathlib import Path
 from imprint.context import Context
 from imprint.doctor.checks_place import disk_unused
 from imprint.doctor.facts import Unused
-from imprint.doctor.gathering import Gathering, unused
+from imprint.doctor.gathering import Gathering, summarise, unused
 from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
+from imprint.runtime.distributions import inventory
 from imprint.runtime.foreign import journal
 from imprint.runtime.managed import deferred
 from support.foreign import Foreign, make_wheels
@@ -107,3 +108,19 @@ def test_what_is_kept_for_another_try_of_a_gpu_is_not_called_unused(tmp_path: Pa
     (told,) = disk_unused(replace(MANAGED, unused=Unused(0, 0, "", 3 * 10**9)))
     assert told.status == "ok"
     assert told.seen == "unused: nothing; 3.0 GB in the cache are kept for `--retry-gpu` until `imprint prune`"
+
+
+def test_a_package_that_requires_onnx_runtime_is_named_once(tmp_path: Path) -> None:
+    """One line for each Python is usual."""
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    lines = {
+        "fastembed": "".join(f"Requires-Dist: onnxruntime>{n}; python_version>'3.{n}'\n" for n in (9, 10, 11, 12)),
+        "onnxruntime": "",
+        "onnxruntime_gpu": "",
+    }
+    for name, requires in lines.items():
+        info = packages / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n{requires}", "utf-8")
+        (info / "RECORD").write_text("onnxruntime/__init__.py,,\n", "utf-8")
+    assert summarise(inventory.inspect(tmp_path), hashed=False).requirers == ("fastembed (onnxruntime)",)
