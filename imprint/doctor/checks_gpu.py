@@ -16,7 +16,7 @@ from imprint.doctor.judging import (
 )
 from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of, wanted_libraries
 from imprint.doctor.situation import install, uninstall
-from imprint.doctor.standing import GPU_PROVIDERS
+from imprint.doctor.standing import GPU_PROVIDERS, verdict_of
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check.causes import cause_in, plain
@@ -263,6 +263,14 @@ def _fails_outside(loaded: Loaded | None, facts: Facts) -> bool:
     return outside_cause(said, facts.environ) is not None
 
 
+def _computes_now(facts: Facts) -> bool:
+    """Whether the check passes on the CPU, by what every command goes by."""
+    verdict = verdict_of(facts)
+    return (
+        verdict is not None and verdict.runs_on != "none" and verdict.seen.proof is not None and verdict.seen.proof.ok
+    )
+
+
 def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer, the gravest first
     """Judge the last recorded check and whether it still counts."""
     check = "runtime:proof"
@@ -284,6 +292,8 @@ def proof(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for each answer
         return [finding(facts, check, "check-stale", status, seen)]
     if found.result != "ok":
         seen = f"the check {when} failed{f' ({found.kind})' if found.kind else ''}"
+        if not found.on_gpu and _computes_now(facts):
+            return [finding(facts, check, "ok", OK, f"{seen}, but it passes now")]
         if not found.on_gpu and _fails_outside(facts.loaded, facts):
             return skipped(facts, check, f"{seen}, for what runtime:loads names; nothing has to be installed again")
         if not found.on_gpu:

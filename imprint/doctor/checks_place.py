@@ -25,9 +25,11 @@ def state_files(facts: Facts) -> list[Finding]:
         # Where a runtime is set up, embedding needs to write nothing: an image, or a service that shares a home.
         status = WARNING if facts.provisioned else ERROR
         found.append(finding(facts, check, "home-not-writable", status, facts.home_error))
-    for name in ("verdicts", "target", "last", "receipt", "interrupted"):
+    told: set[str] = set()
+    for name in ("verdicts", "target", "last", "receipt", "interrupted", "seen"):
         error = facts.failures.get(name)
-        if error is not None and error.specific_code.startswith("state-"):
+        if error is not None and error.specific_code.startswith("state-") and error.message not in told:
+            told.add(error.message)
             code = "state-newer" if isinstance(error, StateNewerError) else "state-unreadable"
             found.append(finding(facts, check, code, ERROR, error.message, told=error.hint))
     found += [finding(facts, check, aside.code, WARNING, aside.message, told=aside.hint) for aside in facts.asides]

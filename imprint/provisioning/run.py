@@ -261,7 +261,7 @@ class Run:
                 self._adopt(whole, before)
                 # Read again: what was recorded of the check may be with it.
                 return _Ended(plan, self.place.current(), plan.device is not None, check)
-            if plan.device is not None or not self.place.rebuilds:
+            if plan.device is not None or not self.place.rebuilds or lies_outside(check):
                 return _Ended(plan, before, False, check)
             self.on_event(Event("warning", "check", f"replacing what is installed: {failure_of(check).message}"))
             change = self._compare(inputs, repair=True)

@@ -20,5 +20,10 @@ def read(home: Home, target: Target, findings: Findings | None = None) -> Proof 
 
 
 def write(home: Home, target: Target, proof: Proof) -> None:
-    """Keep the proof of somebody's own environment; that of a generation is in its manifest. Holds the mutex."""
-    journal.write_proof(journal.store_of(home, target.prefix), proof.to_json())
+    """Keep the proof of somebody's own environment; that of a generation is in its manifest. Holds the mutex.
+
+    Raises StateNewerError for one that a newer Imprint wrote, which stays.
+    """
+    store = journal.store_of(home, target.prefix)
+    journal.read_proof(store)
+    journal.write_proof(store, proof.to_json())

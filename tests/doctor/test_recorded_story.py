@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 
 from imprint.doctor.checks import CHECKS, run
+from imprint.doctor.checks_gpu import proof
 from imprint.doctor.facts import Facts
+from imprint.doctor.facts import Proof as Recorded
 from imprint.doctor.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.embed import blamed
 from imprint.planning.model import Installed, Machine, Request
 from imprint.planning.rule import decide as plan_for
+from imprint.runtime.check.proof import Proof
 from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
 from imprint.situation.verdict import errors_of, notices_of_verdict
@@ -120,3 +123,11 @@ def test_what_doctor_tried_outweighs_what_was_recorded() -> None:
     verdict = verdict_of(broken)
     assert verdict is not None
     assert (verdict.runs_on, verdict.embeds) == ("none", False)
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("ok", "ok"), ("failed", "error")])
+def test_a_check_that_failed_counts_only_until_one_passes(outcome: str, status: str) -> None:
+    facts = BASES["managed"]
+    seen = replace_value(seen_of(facts), proof=Proof(outcome, "import-failed" if outcome != "ok" else None))
+    told = replace(facts, seen=seen, proof=Recorded("failed", "2026-11-30T10:00:00Z", "import-failed"))
+    assert [one.status for one in proof(told)] == [status]

@@ -84,3 +84,49 @@ def test_setup_fails_where_embeddings_do_not_run_after_it(limited: Place) -> Non
     told = limited.setup()
     assert told.data["status"]["embeds"] is False
     assert [error.code for error in told.errors] == ["model-too-new"]
+
+
+# --- a check that failed for something outside, or that is past -------------------------------------------------------
+
+JUNK = "libstdc++.so.6: version `GLIBCXX_3.4.30' not found"
+
+
+def failed_under(place: Place, **environ: str) -> None:
+    """Record a check that failed where these variables were set."""
+    context = replace(place.context, environ={**place.context.environ, **environ})
+    check(context, prove=Answers("failed", JUNK))
+
+
+def replaced(place: Place) -> bool:
+    """Whether setup, whose check passes now, puts another runtime in place of the one that is there."""
+    before = place.prefix
+    assert place.setup().ok
+    return place.prefix != before
+
+
+def test_setup_tries_again_what_failed_in_other_surroundings(place: Place) -> None:
+    place.setup()
+    failed_under(place, LD_LIBRARY_PATH="/junk")
+    assert not replaced(place)
+    assert len(place.checks) == 2
+
+
+def test_setup_tries_again_what_failed_for_a_cause_outside(place: Place) -> None:
+    place.setup()
+    failed_under(place)
+    assert not replaced(place)
+
+
+def test_setup_builds_nothing_anew_for_a_cause_outside(place: Place) -> None:
+    place.setup()
+    failed_under(place, LD_LIBRARY_PATH="/junk")
+    before, place.check = place.prefix, Answers("failed", JUNK)
+    told = place.setup()
+    assert (place.prefix, told.errors[0].code) == (before, "check-failed")
+    assert "repair" not in (told.errors[0].hint or "")
+
+
+def test_what_fails_by_itself_is_built_anew(place: Place) -> None:
+    place.setup()
+    check(place.context, prove=Answers("failed", "undefined symbol"))
+    assert replaced(place)

@@ -15,6 +15,7 @@ from contracts.shapes import SHAPES, problems
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.operations.check import check
+from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.plan import PlanOptions, plan
 from imprint.operations.prune import prune
 from imprint.operations.setup import Seams, SetupOptions, setup
@@ -24,6 +25,7 @@ from imprint.results import Result
 from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.distributions import inventory
 from imprint.runtime.events import Event
+from imprint.runtime.foreign.journal import store_of
 from imprint.runtime.managed.generations import Check
 from imprint.state import verdicts
 from support.foreign import BASE, CUDA13, NVIDIA, Foreign, Wheels, make_wheels
@@ -284,3 +286,15 @@ def test_what_to_type_for_a_gpu_names_the_environment(foreign: Foreign) -> None:
     foreign.setup("cpu")
     hint = status(context, foreign.prefix, prove=passing).data["hint"]
     assert hint.endswith(f"then `imprint setup --venv {shlex.quote(str(foreign.prefix))}`")
+
+
+def test_a_proof_of_a_newer_imprint_stays_and_doctor_names_it(foreign: Foreign) -> None:
+    context = context_of(foreign)
+    set_up(foreign)
+    kept = store_of(context.home, foreign.prefix).proof
+    kept.write_text('{"schema": 99}', "utf-8")
+    told = check(context, foreign.prefix, prove=passing)
+    assert (told.ok, told.data["recorded"], [one.code for one in told.warnings]) == (True, False, ["not-recorded"])
+    assert kept.read_text("utf-8") == '{"schema": 99}'
+    found = diagnose(context, DoctorOptions(("state:files",), venv=foreign.prefix), prove=passing)
+    assert [one["code"] for one in found.data["findings"]] == ["state-newer"]
