@@ -42,7 +42,7 @@ from imprint.runtime.target import Target, current_target
 from imprint.runtime.verdict import Seen
 from imprint.situation import inputs as planning_inputs
 from imprint.situation.inputs import Inputs
-from imprint.situation.verdict import Prove, look_at
+from imprint.situation.verdict import Prove, look_at, what_setup_does
 from imprint.state import config, last_run, mutex, settings, verdicts
 from imprint.state.config import Setting
 from imprint.state.findings import Findings
@@ -100,14 +100,14 @@ def gather(  # noqa: PLR0913 - all but the first are keywords
         copies=lambda: gathering.copies(home),
         blocked=lambda: gathering.blocked(home),
         uv=lambda: _uv(context),
-        refusal=lambda: _refusal(context, venv, asked),
     )
     target: Target | None = first["target"]
     second = _look(gathered, asked, target, deep=deep)
-    known = _Known(context, target, second, prove or _prove)
+    known = _Known(context, target, second, prove or _prove, asked)
     planned = gathered.together(QUICK_SECONDS, plan=lambda: known.inputs(damages))
     inputs: Inputs | None = planned["plan"]
     third = _try(gathered, context, known, inputs, first, slow=slow, deep=deep, embed=embed)
+    refusal = gathered.together(QUICK_SECONDS, refusal=lambda: _refusal(context, venv, asked, known, inputs))["refusal"]
     kept = gathered.together(
         QUICK_SECONDS,
         receipt=lambda: known.receipt(damages),
@@ -153,7 +153,7 @@ def gather(  # noqa: PLR0913 - all but the first are keywords
         proof=gathered.together(QUICK_SECONDS, proof=lambda: known.proof(inputs))["proof"],
         missed_gpu=known.missed(first["last"]),
         interrupted=bool(kept["interrupted"]),
-        refusal=first["refusal"],
+        refusal=refusal,
         busy=first["busy"],
         model=third["model"],
         embedded=third["embedded"],
@@ -172,7 +172,10 @@ _REFUSED_FOR_GOOD = frozenset({"not-an-environment", "externally-managed", "pyth
 """Why an environment is never changed, whatever is run in it first."""
 
 
-def _refusal(context: Context, venv: Path | None, host: Host) -> ImprintError | None:
+def _refusal(
+    context: Context, venv: Path | None, host: Host, known: _Known, inputs: Inputs | None
+) -> ImprintError | None:
+    """Return why setup would refuse the environment, however its interpreter is mended."""
     if venv is None:
         return None
     from imprint.runtime.foreign.environment import look_at as look_at_environment
@@ -181,7 +184,7 @@ def _refusal(context: Context, venv: Path | None, host: Host) -> ImprintError | 
         look_at_environment(venv, context.home, host)
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
-    return None
+    return known.refusal(inputs)
 
 
 def _kinds(target: Target | None) -> tuple[str, ...]:
@@ -263,11 +266,13 @@ class _Known:
         target: Target | None,
         looked: Mapping[str, Any],
         prove: Prove,
+        host: Host,
     ) -> None:
         machine: Machine | None = looked["machine"]
         installed: tuple[Runtimes, RuntimePackage | None] | None = looked["runtimes"]
         answered: Interpreter | None = looked["interpreter"]
         self._prove = prove
+        self._host = host
         self._context = context
         self._target = target
         self._machine = machine
@@ -315,7 +320,21 @@ class _Known:
         if not target.managed:
             target = environment_target(self._context.home, target.prefix, self._builds)
         prove = self._prove if self.starts else None
-        return look_at(self._context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last)
+        return look_at(
+            self._context,
+            target,
+            inputs.plan,
+            gpu_proved=inputs.proved,
+            prove=prove,
+            last=last,
+            host=self._host,
+        )
+
+    def refusal(self, inputs: Inputs | None) -> ImprintError | None:
+        """Return why setup would not change the environment as planned."""
+        if self._target is None or self.managed or inputs is None or inputs.plan.build is None:
+            return None
+        return what_setup_does(self._context, self._target, inputs.plan, self._host)[1]
 
     def import_as_user(self) -> OwnImport | None:
         """Return what the target's Python does for its user."""

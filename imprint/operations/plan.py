@@ -67,8 +67,8 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
         target, inputs, warnings = _here(context, options)
         inputs = _replaced(context, inputs, options)
         if options.check and options.installed is None:
-            pending, found = _judged(context, target, inputs, prove)
-            warnings, errors = (*warnings, *found) if pending else warnings, () if pending else found
+            pending, warnings_found, errors = _judged(context, target, inputs, prove)
+            warnings = (*warnings, *warnings_found)
     warnings = (*warnings, *unused_gpu_device(context))
     data = plan_to_json(inputs.plan)
     if data["installed"] is None and options.installed is None and target is not None and target.version is not None:
@@ -118,15 +118,21 @@ def _refused(inputs: Inputs) -> Notice | None:
 
 def _judged(
     context: Context, target: Target | None, inputs: Inputs, prove: Prove | None
-) -> tuple[bool, tuple[Notice, ...]]:
-    """Return whether setup has something to change at what is there, and what is wrong with it."""
+) -> tuple[bool, tuple[Notice, ...], tuple[Notice, ...]]:
+    """Return whether setup has something to change at what is there, and the warnings and errors about it."""
     from imprint.runtime.check.run import run_check
     from imprint.runtime.verdict import ABSENT
-    from imprint.situation.verdict import judge, notices_of_verdict
+    from imprint.situation.verdict import judge, notices_of_verdict, what_setup_does
 
+    changes = False
+    if target is not None and not target.managed and inputs.plan.build is not None:
+        changes, refused = what_setup_does(context, target, inputs.plan)
+        if refused is not None:
+            return False, (), (Notice(refused.specific_code, refused.message, refused.hint),)
     verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
     # That nothing is installed is what the plan is about.
-    return verdict.pending, tuple(one for one in notices_of_verdict(verdict) if one.code != ABSENT)
+    found = tuple(one for one in notices_of_verdict(verdict) if one.code != ABSENT)
+    return (True, found, ()) if verdict.pending or changes else (False, (), found)
 
 
 def _elsewhere(context: Context, options: PlanOptions) -> Inputs:

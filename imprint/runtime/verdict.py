@@ -64,8 +64,8 @@ class Seen(Record):
 
     `gpu`: embedding asks for the planned GPU, which a recorded check has proved; `session` is where a session that
     asked for it just now ended up (gpu, cpu, none), None where none was tried; `missed` is when the last worker asked
-    for it in vain. `mendable`: setup would install something in a target that does not work; `startup` are files of the
-    owner's that run at every start of its Python.
+    for it in vain. `mendable`: setup would install something in a target that does not work; `blocked` is why it would
+    refuse to; `startup` are files of the owner's that run at every start of its Python.
     """
 
     plan: Plan | None
@@ -88,6 +88,7 @@ class Seen(Record):
     session: str | None = None
     missed: str | None = None
     mendable: bool = False
+    blocked: ImprintError | None = None
     startup: tuple[str, ...] = ()
     commands: Commands = Commands()
     environ: Mapping[str, str] = {}
@@ -97,6 +98,14 @@ class Seen(Record):
     def holds(self) -> bool:
         """Whether there is a check, and everything it rests on is as it was."""
         return self.proof is not None and not self.changed
+
+    @property
+    def refusal(self) -> str | None:
+        """What to say instead of the command that sets up, where that would refuse."""
+        if self.blocked is None:
+            return None
+        why = "; ".join(filter(None, (self.blocked.message, self.blocked.hint)))
+        return helps("setup-refuses", setup=self.commands.setup, why=why)
 
 
 class TargetVerdict(Record):
@@ -136,6 +145,16 @@ class TargetVerdict(Record):
     def line(self) -> str:
         """The authoritative line."""
         return _line(self)
+
+    @property
+    def advises_setup(self) -> bool:
+        """Whether it says, or a command that goes by it would say, that setup helps."""
+        return self.pending or self.mended_by_setup or f"`{self.seen.commands.setup}`" in self.line
+
+    @property
+    def mended_by_setup(self) -> bool:
+        """Whether setup is what helps against something that is wrong."""
+        return any(problem.fix == self.seen.commands.setup for problem in self.problems)
 
     def with_setup(self, command: str) -> TargetVerdict:
         """Return the verdict with the command that sets up as planned, where that needs options."""
@@ -182,13 +201,16 @@ def decide(seen: Seen) -> TargetVerdict:
         return TargetVerdict(seen, "none", embeds=False, pending=True, problems=(refused,))
     planned = seen.plan is not None and seen.plan.build is not None
     if not seen.there:
-        return TargetVerdict(seen, "none", embeds=False, pending=planned, problems=(_absent(seen),))
+        absent = _as_it_can_be(seen, _absent(seen))
+        pending = planned and seen.blocked is None
+        return TargetVerdict(seen, "none", embeds=False, pending=pending, problems=(absent,))
     runs_on = _runs_on(seen)
-    problems = tuple(_problems(seen, runs_on))
+    problems = tuple(_as_it_can_be(seen, problem) for problem in _problems(seen, runs_on))
     codes = {problem.code for problem in problems}
     changes = seen.plan is not None and (seen.plan.pending or seen.plan.build != seen.build)
-    # Where there is no build, setup changes nothing.
-    pending = (planned or seen.plan is None) and (changes or bool(codes & _MENDED_BY_SETUP))
+    # Where there is no build, or where it refuses, setup changes nothing.
+    possible = (planned or seen.plan is None) and seen.blocked is None
+    pending = possible and (changes or bool(codes & _MENDED_BY_SETUP))
     return TargetVerdict(
         seen,
         runs_on,
@@ -197,6 +219,13 @@ def decide(seen: Seen) -> TargetVerdict:
         device=seen.plan.device if seen.plan is not None and runs_on == "gpu" else None,
         problems=problems,
     )
+
+
+def _as_it_can_be(seen: Seen, problem: Problem) -> Problem:
+    """Return a problem with what helps; where setup would refuse, that is what the refusal says."""
+    if seen.blocked is None or problem.fix != seen.commands.setup:
+        return problem
+    return replace(problem, fix=None, advice=seen.refusal)
 
 
 def _absent(seen: Seen) -> Problem:
@@ -288,7 +317,7 @@ def _line(verdict: TargetVerdict) -> str:
     seen, problem = verdict.seen, verdict.problem
     plan, why = seen.plan, f": {seen.plan.reason}" if seen.plan is not None else ""
     if problem is not None and problem.code == ABSENT:
-        build = f"; `{seen.commands.setup}` would install {plan.build} {plan.version}" if plan and plan.build else ""
+        build = _switch(seen) if plan and plan.build else ""
         return f"embeddings do not run; nothing is installed{build}{why}"
     if not verdict.embeds and problem is not None:
         runs = "" if verdict.runs_on == "none" else f" although ONNX Runtime {seen.version} works"
@@ -318,12 +347,21 @@ def _but(seen: Seen) -> str:
     plan = seen.plan
     if plan is None or plan.build is None:
         return "; no build is planned" if plan is not None else ""
-    switch = "" if plan.build == seen.build else f"; `{seen.commands.setup}` would install {plan.build} {plan.version}"
+    switch = "" if plan.build == seen.build else _switch(seen)
     if seen.deferred:
         return f"; the check was deferred (run `{seen.commands.check}`){switch}"
     if switch or plan.device is None:
         return switch or _unless(seen)
-    return f"; the GPU build is not proved here (run `{seen.commands.setup}`)"
+    run = f" (run `{seen.commands.setup}`)" if seen.refusal is None else f"; {seen.refusal}"
+    return f"; the GPU build is not proved here{run}"
+
+
+def _switch(seen: Seen) -> str:
+    """Return the clause about the planned build, which is not there."""
+    if seen.refusal is not None:
+        return f"; {seen.refusal}"
+    plan = seen.plan
+    return "" if plan is None else f"; `{seen.commands.setup}` would install {plan.build} {plan.version}"
 
 
 def _unless(seen: Seen) -> str:

@@ -15,6 +15,7 @@ from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device, Plan
+from imprint.probing.host import Host
 from imprint.results import Notice
 from imprint.runtime import proofs
 from imprint.runtime.check import proof
@@ -73,24 +74,28 @@ def look_at(  # noqa: PLR0913 - as above
     look: bool = True,
     last: LastRun | None = None,
     findings: Findings | None = None,
+    host: Host | None = None,
 ) -> Seen:
     """Return the facts about a target for which `plan` is planned.
 
     `gpu_proved` says whether a passed check of the planned build on the planned GPU is recorded. `prove` runs the
     check where nothing that is recorded holds; None starts no child. `evidence` is what was seen a moment ago, and
     comes before what is recorded; without `look` it is all that counts, and files are not read. `last` is the last
-    worker of the managed target. Raises StateError for records that cannot be read.
+    worker of the managed target; `host` is whom to ask about an interpreter, None: this machine. Raises StateError for
+    records that cannot be read.
     """
     damage = damage_in(context, target) if look and target is not None else ()
     seen = _of_the_target(context, target, plan, damage)
-    if target is None or not seen.there or seen.refused is not None:
+    if target is None or seen.refused is not None:
         return seen
+    if not seen.there:
+        return _if_allowed(context, target, seen, asks=prove is not None, host=host)
     found, changed = _proof(context, target, prove, evidence, damage, findings)
     holding = found if not changed else None
     missed = last if last is not None and last.generation == target.generation and last.missed_the_gpu else None
     lacks = _lacks(target, holding, look=look)
     failed = holding is not None and not holding.ok
-    return replace(
+    seen = replace(
         seen,
         proof=found,
         changed=changed,
@@ -103,6 +108,7 @@ def look_at(  # noqa: PLR0913 - as above
         mendable=failed and not damage and _setup_changes(context, target, plan),
         startup=tuple(map(str, files_run_at_start(target.prefix))) if failed else (),
     )
+    return _if_allowed(context, target, seen, asks=prove is not None, host=host) if look else seen
 
 
 def _of_the_target(context: Context, target: Target | None, plan: Plan, damage: tuple[str, ...]) -> Seen:
@@ -169,6 +175,36 @@ def _needs(context: Context) -> Needs | None:
     return needs_of(folder_of(context.home, name) / MODEL)
 
 
+def _if_allowed(context: Context, target: Target, seen: Seen, *, asks: bool, host: Host | None) -> Seen:
+    """Return the facts with why setup would refuse, where it is what would be advised.
+
+    Without `asks` only where something is wrong: whoever starts no child asks nothing of a target that works.
+    """
+    if target.managed or seen.plan is None or seen.plan.build is None:
+        return seen
+    verdict = decide(seen)
+    if not (verdict.advises_setup if asks else verdict.mended_by_setup):
+        return seen
+    return replace(seen, blocked=what_setup_does(context, target, seen.plan, host)[1])
+
+
+def what_setup_does(
+    context: Context, target: Target, plan: Plan, host: Host | None = None
+) -> tuple[bool, ImprintError | None]:
+    """Return whether setup would change somebody's environment as planned, and why it would refuse to."""
+    from imprint import resources
+    from imprint.probing.this_machine import RealHost
+    from imprint.runtime.distributions.embedding_needs import BASE_LOCK
+    from imprint.runtime.foreign import inplace
+
+    locks = (resources.lock_path(plan.lock or ""), resources.lock_path(BASE_LOCK))
+    host = host or RealHost(context.environ)
+    try:
+        return inplace.prepare(target.prefix, plan, context.home, host=host, locks=locks).pending, None
+    except ImprintError as error:
+        return False, error
+
+
 def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
     """Whether setup would install something in a target that does not work; it is only asked of such a one."""
     if plan.build is None or plan.lock is None:
@@ -177,16 +213,9 @@ def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:
         return True
     if target.managed:
         return False
-    from imprint import resources
-    from imprint.probing.this_machine import RealHost
-    from imprint.runtime.distributions.embedding_needs import BASE_LOCK
-    from imprint.runtime.foreign import inplace
-
-    locks = (resources.lock_path(plan.lock), resources.lock_path(BASE_LOCK))
-    try:
-        return inplace.prepare(target.prefix, plan, context.home, host=RealHost(context.environ), locks=locks).pending
-    except ImprintError:
-        return False
+    changes, refused = what_setup_does(context, target, plan)
+    # What keeps it from mending this is what has to be told.
+    return changes or refused is not None
 
 
 def _is_free_threaded(target: Target) -> bool:

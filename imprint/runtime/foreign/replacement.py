@@ -261,7 +261,8 @@ class _Seen:
         raise ImprintError(
             f"{have} required by {_holders(unfit)} as `{unfit[0].requirement}`, "
             f"and the planned build comes with {pin.version}",
-            hint=helps("another-environment-or-cpu"),
+            # Only of a GPU's libraries the CPU build needs none.
+            hint=helps("another-environment-or-cpu" if is_vendor(pin.name) else "another-environment"),
             code="shared-out-of-range",
         )
 
