@@ -93,6 +93,9 @@ def _record(  # noqa: PLR0913, PLR0917 - one call site
         return False, []
     if result.device is not None and not result.ok and (why := _says_nothing_of_the_gpu(context, target, result)):
         return False, [Notice("not-recorded", f"this does not count against the GPU: {why}", _repair(target))]
+    if result.device is None and target.waits_for_gpu:
+        why = "the check on the GPU is left to the machine that this runtime was set up for"
+        return False, [Notice("not-recorded", f"the result was not recorded: {why}")]
     try:
         with mutex.hold(context.home, wait_seconds, command="imprint check"):
             writing = Findings(writing_in=context.home)

@@ -66,6 +66,11 @@ class Target:
     """Why its interpreter is not started, whole as it may be: this user may not reach it, or others may change it."""
 
     @property
+    def waits_for_gpu(self) -> bool:
+        """Whether its check was left to another machine, on whose GPU its build is to run."""
+        return self.manifest is not None and self.manifest.check is None and self.manifest.build != "cpu"
+
+    @property
     def starts(self) -> bool:
         """Whether there is an interpreter that runs in this environment, and it may be started."""
         return self.refused is None and self.fault is None

@@ -116,6 +116,17 @@ def test_there_the_first_check_decides(place: Place, monkeypatch: pytest.MonkeyP
     assert place.runs() == CPU_BUILD
 
 
+def test_a_check_where_it_was_set_up_leaves_it_deferred(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    provision_for_a_gpu(place)
+    monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: place.machine)
+    for device in ("cpu", "gpu"):
+        told = check(on(place, device).context, prove=lenient_check)
+        assert told.ok
+        assert told.data["recorded"] is False
+        assert [warning.code for warning in told.warnings] == ["not-recorded"]
+        assert status(place.context, prove=lenient_check).data["check_deferred"] is True
+
+
 def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
     place.setup("cpu", machine=machine_like_this())
     context = on(place, "cpu").context

@@ -89,6 +89,9 @@ def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[
     if result.device is not None and not result.ok:
         # It says something about that GPU (a verdict does), not about the files.
         return
+    if result.device is None and found.waits_for_gpu:
+        # What was deferred is the check on a GPU.
+        return
     manifest = replace(found.manifest, check=proof_of(result, found, environ).to_json())
     path = target.generation_folder(home, found.generation) / "manifest.json"
     files.write_json(path, target.manifest_to_json(manifest), within=home.runtimes)
