@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from imprint.context import Context
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
-from imprint.runtime.distributions.embedding_needs import BASE_DOWNLOAD, BASE_INSTALLED
+from imprint.runtime.distributions.embedding_needs import BASE_DOWNLOAD, BASE_INSTALLED, BASE_LOCK
 from imprint.situation.inputs import Inputs
 from imprint.situation.verdict import model_problem
 from imprint.state import config
@@ -42,20 +43,42 @@ class Download(Record):
         }
 
 
-def download_into(context: Context, inputs: Inputs, install: Iterable[str], base: Iterable[str]) -> Download:
-    """Return what is fetched for the distributions `install`, of which those in `base` are packages for embedding."""
+def download_into(
+    context: Context, inputs: Inputs, install: Iterable[str], base: Iterable[str], kept: Collection[str] = ()
+) -> Download:
+    """Return what is fetched for the distributions `install`, of which those in `base` are packages for embedding.
+
+    `kept` are distributions of the build that the cache holds for another try. The run that left them there fetched
+    the packages for embedding too.
+    """
     names, known = set(install), set(base)
     build, on_disk = sizes_of(inputs) if names - known else (0, 0)
     packages = BASE_DOWNLOAD if names & known else 0
     unpacked = BASE_INSTALLED if packages else 0
+    if names - known and names - known <= set(kept):
+        build = packages = 0
     return Download(build, packages, model_download(context), None if on_disk is None else on_disk + unpacked)
 
 
-def download_for(context: Context, plan: Mapping[str, Any], *, here: bool) -> Download:
-    """Return what setup fetches for a plan's document; the model too, unless it is `here` already."""
+def download_for(context: Context, plan: Mapping[str, Any], *, here: bool, venv: Path | None = None) -> Download:
+    """Return what setup fetches for a plan's document; the model too, unless it is `here` already.
+
+    Packages for embedding that somebody's environment `venv` holds stay, in whatever version.
+    """
     build, on_disk = plan["download_bytes"], plan["installed_bytes"]
-    unpacked = None if on_disk is None else on_disk + BASE_INSTALLED
-    return Download(build, BASE_DOWNLOAD, model_download(context, here=here), unpacked)
+    packages = 0 if venv is not None and _has_all(venv) else BASE_DOWNLOAD
+    unpacked = BASE_INSTALLED if packages else 0
+    return Download(
+        build, packages, model_download(context, here=here), None if on_disk is None else on_disk + unpacked
+    )
+
+
+def _has_all(venv: Path) -> bool:
+    from imprint import resources
+    from imprint.runtime.distributions import inventory
+    from imprint.runtime.distributions.pins import pins_of
+
+    return set(pins_of([resources.lock_path(BASE_LOCK)])) <= inventory.inspect(venv).versions.keys()
 
 
 def model_download(context: Context, *, here: bool = True) -> int:

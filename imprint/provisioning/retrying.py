@@ -28,6 +28,17 @@ def keep_for_retry(context: Context, inputs: Inputs, names: Iterable[str]) -> No
         deferred.keep(context.home, names)
 
 
+def kept_for(context: Context, inputs: Inputs) -> frozenset[str]:
+    """Return what the cache keeps of the planned build, as its lock is now, since its check failed."""
+    build = inputs.builds.find(inputs.plan.build or "")
+    wheel = wheel_for(build, inputs.machine) if build is not None else None
+    lock = wheel.lock_digest if isinstance(wheel, Wheel) else None
+    failed = [one for one in inputs.verdicts if one.result == "failed" and one.build == inputs.plan.build]
+    if lock is None or all(one.fingerprint.lock != lock for one in failed):
+        return frozenset()
+    return deferred.read_only(context.home).kept
+
+
 def release_unless_wanted(context: Context, inputs: Inputs) -> None:
     """Let what is kept for another try go once nobody asks for a GPU."""
     if not asks_for_gpu(inputs.request):

@@ -34,7 +34,7 @@ from imprint.provisioning.options import (
     provide_model,
     refusal_of,
 )
-from imprint.provisioning.retrying import keep_for_retry, release_unless_wanted, retry_hint
+from imprint.provisioning.retrying import keep_for_retry, kept_for, release_unless_wanted, retry_hint
 from imprint.results import Notice, Result
 from imprint.runtime import prune
 from imprint.runtime.check.run import CheckResult
@@ -89,7 +89,7 @@ def download_for_change(context: Context, inputs: Inputs, change: Change, seams:
     from imprint.runtime.distributions.pins import pins_of
 
     base = pins_of([seams.lock_path(BASE_LOCK)]) if change.install else ()
-    return download_into(context, inputs, change.install, base)
+    return download_into(context, inputs, change.install, base, kept_for(context, inputs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,6 +246,15 @@ def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
     assert not deferred.read(place.home).kept
 
 
+def test_another_try_with_what_was_kept_downloads_nothing_and_asks_nothing(place: Place) -> None:
+    place.check = failing
+    place.setup("gpu")
+    assert place.setup("gpu", retry_gpu=True, dry_run=True).data["download"] is None
+    place.check = twin_check
+    place.setup("gpu", retry_gpu=True, confirm=lambda _: False)
+    assert place.runs().startswith("onnxruntime-gpu ")
+
+
 def test_what_doctor_calls_unused_is_what_prune_frees(place: Place) -> None:
     """Before and after: the cache that a reinstall would need is not unused, what waits for another try is."""
     place.setup()

@@ -60,5 +60,5 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
     )
     result = decide_here(context, options)
     pending = check and result.ok and result.data["pending"]
-    download = download_for(context, result.data, here=machine is None).to_json()
+    download = download_for(context, result.data, here=machine is None, venv=venv).to_json()
     return Answer(result, lambda data: render_plan(data, download), exits.PENDING if pending else None)
