@@ -322,16 +322,17 @@ def _line(verdict: TargetVerdict) -> str:
     if not verdict.embeds and problem is not None:
         runs = "" if verdict.runs_on == "none" else f" although ONNX Runtime {seen.version} works"
         then = f"; {problem.hint}" if problem.hint is not None else ""
-        return f"embeddings do not run{runs}: {problem.text}{then}{why}"
+        planned = f" (the plan: {plan.reason})" if plan is not None else ""
+        return f"embeddings do not run{runs}: {problem.text}{planned}{then}"
     runtime = f"ONNX Runtime {seen.version}, {seen.build}"
     if verdict.missed:
         gpu = plan.device.name if plan and plan.device is not None and plan.device.name else "the GPU"
         line = f"embeddings ran on the CPU at {seen.missed} although you asked for {gpu}"
-        return f"{line} ({runtime}; run `{seen.commands.check}`){why}"
+        return f"{line} ({runtime}){why}; run `{seen.commands.check}`"
     if verdict.runs_on == "gpu":
         gpu = verdict.device.name if verdict.device is not None and verdict.device.name else "the GPU"
-        return f"embeddings run on {gpu} ({runtime}){_faults(verdict) or _unless(seen)}{why}"
-    return f"embeddings run on the CPU (ONNX Runtime {seen.version}){_faults(verdict) or _but(seen)}{why}"
+        return f"embeddings run on {gpu} ({runtime}){why}{_faults(verdict) or _unless(seen)}"
+    return f"embeddings run on the CPU (ONNX Runtime {seen.version}){why}{_faults(verdict) or _but(seen)}"
 
 
 def _faults(verdict: TargetVerdict) -> str:
@@ -339,7 +340,7 @@ def _faults(verdict: TargetVerdict) -> str:
     problem = verdict.problem
     if problem is None:
         return ""
-    return f", but {problem.text}; {problem.hint or f'run `{verdict.seen.commands.setup}`'}"
+    return f"; but {problem.text}; {problem.hint or f'run `{verdict.seen.commands.setup}`'}"
 
 
 def _but(seen: Seen) -> str:
@@ -372,5 +373,5 @@ def _unless(seen: Seen) -> str:
     if seen.changed:
         what = [WORDS[name] for name in seen.changed]
         verb = "have" if len(what) > 1 or what[0].endswith("s") else "has"
-        return f", by the check of {seen.proof.time}; {', '.join(what)} {verb} changed since (run `{check}`)"
+        return f"; the check is of {seen.proof.time}, and {', '.join(what)} {verb} changed since (run `{check}`)"
     return ""

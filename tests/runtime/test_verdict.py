@@ -201,7 +201,7 @@ def test_a_gpu_that_was_proved_on_other_files_is_said_to_be(place: Place, monkey
     assert status(context, prove=Counted()).data["line"].startswith("embeddings run on NVIDIA L4 (ONNX Runtime")
     touched(place)
     line = status(context, prove=Counted()).data["line"]
-    assert "by the check of" in line
+    assert "; the check is of" in line
     assert "the files have changed since (run `imprint check`)" in line
 
 
@@ -212,6 +212,7 @@ def test_a_model_that_was_moved_away_is_missed_by_all(place: Place) -> None:
     told = status(place.context)
     assert (told.ok, told.data["problem"]["code"]) == (False, "model-missing")
     assert told.data["line"].startswith("embeddings do not run although ONNX Runtime 1.31.1 works: the model")
+    assert told.data["line"].endswith("(the plan: model.device is cpu); run `imprint setup`")
     assert plan(place.context, PlanOptions(check=True)).data["pending"] is True
     assert place.setup().data["status"]["embeds"] is True
 
@@ -376,6 +377,7 @@ def test_a_deferred_check_is_said_whatever_is_configured(place: Place) -> None:
     line = status(on_the_cpu(place).context, prove=Counted()).data["line"]
     assert "the check was deferred (run `imprint check`)" in line
     assert "`imprint setup` would install cpu" in line
+    assert line.index("model.device is cpu") < line.index("run `imprint check`")
 
 
 # --- the default -----------------------------------------------------------------------------------------------------
