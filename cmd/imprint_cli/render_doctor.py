@@ -22,25 +22,37 @@ def render_findings(data: Data, *, everything: bool = False) -> str:
     With `everything` all of the rest is there too.
     """
     bad = [finding for finding in data["findings"] if finding["status"] in _RANK]
-    lines = [line for finding in sorted(bad, key=_rank) for line in _in_full(finding, _WORDS[finding["status"]])]
+    lines = [
+        line
+        for finding in sorted(bad, key=_rank)
+        for line in _in_full(finding, _WORDS[finding["status"]], embeds=data["embeds"])
+    ]
     rest = [finding for finding in data["findings"] if finding["status"] not in _RANK]
-    lines += [line for finding in rest if finding["code"] in _OFFERS for line in _in_full(finding, "note")]
+    lines += [
+        line
+        for finding in rest
+        if finding["code"] in _OFFERS
+        for line in _in_full(finding, "note", embeds=data["embeds"])
+    ]
     for finding in rest:
         if finding["code"] not in _OFFERS and (everything or finding["id"] == _SUM):
             lines.append(_line(finding, _WORDS[finding["status"]]))
             if finding["code"] == "ok-cpu" and finding["fix"] and not _gpu_waits(rest):
                 lines.append(f"        {finding['fix']}")
-    lines += [_summed(data), _counted(data["counts"], hidden=not everything and bool(rest))]
+    lines += [
+        _running(data["runs_on"], embeds=data["embeds"]),
+        _counted(data["counts"], hidden=not everything and bool(rest)),
+    ]
     return "\n".join(lines)
 
 
-def _summed(data: Data) -> str:
+def _running(runs_on: str | None, *, embeds: bool | None) -> str:
     """Return the line that says what embeddings run on, or what ONNX Runtime does where embedding lacks something."""
-    if data["runs_on"] is None:
+    if runs_on is None:
         return "what embeddings run on is not known"
-    if not data["embeds"] and data["runs_on"] != "none":
-        return f"embeddings do not run yet; ONNX Runtime runs on: {data['runs_on']}"
-    return f"embeddings run on: {data['runs_on']}"
+    if not embeds and runs_on != "none":
+        return f"embeddings do not run; ONNX Runtime runs on: {runs_on}"
+    return f"embeddings run on: {runs_on}"
 
 
 def _gpu_waits(findings: Sequence[Data]) -> bool:
@@ -60,10 +72,10 @@ def _line(finding: Data, word: str) -> str:
     return f"{word:<8}{finding['id']}: {finding['seen']}"
 
 
-def _in_full(finding: Data, word: str) -> list[str]:
+def _in_full(finding: Data, word: str, *, embeds: bool | None) -> list[str]:
     lines = [_line(finding, word), f"        means: {finding['means']} [{finding['code']}]"]
     if finding["status"] in _RANK:
-        lines.append(f"        embeddings run on: {finding['runs_on'] or 'not known'}")
+        lines.append(f"        {_running(finding['runs_on'], embeds=embeds)}")
     if finding["fix"]:
         lines.append(f"        {'fix: ' if finding['status'] in _RANK else ''}{finding['fix']}")
     return lines

@@ -32,7 +32,9 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
     if plan is None:
         return missing(facts, _CHECK, "plan")
     verdict = verdict_of(facts)
-    runs_on = verdict.runs_on if verdict is not None else None
+    if verdict is None:
+        return skipped(facts, _CHECK, "what embeddings run on is not known; see the other findings")
+    runs_on = verdict.runs_on
     if plan.build is None:
         if facts.venv is not None and runs_on != "none":
             seen = f"embeddings run on the CPU with what is installed; Imprint has no build for it: {plan.reason}"
@@ -45,7 +47,7 @@ def embedding_device(facts: Facts) -> list[Finding]:  # noqa: PLR0911 - one for 
         wanted = f"{plan.build} {plan.version or ''}".rstrip()
         seen = f"{have} is installed, but {wanted} should be: {plan.reason}"
         return [finding(facts, _CHECK, "change-pending", WARNING, seen)]
-    if verdict is not None and not verdict.embeds:
+    if not verdict.embeds:
         return skipped(
             facts,
             _CHECK,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from imprint import envvars
 from imprint.doctor.facts import Facts
 from imprint.doctor.findings import Finding
-from imprint.doctor.judging import what_embeddings_run_on
+from imprint.doctor.standing import verdict_of
 from imprint.probing.redact import words_of_chips
 from imprint.redaction import redact_chip, redact_text
 
@@ -47,10 +47,15 @@ def _word(value: str | bool | None) -> str:
     return value if isinstance(value, str) else "yes" if value else "no"
 
 
+def _runs_on(facts: Facts) -> str | None:
+    verdict = verdict_of(facts)
+    return None if verdict is None else verdict.runs_on if verdict.embeds else "none"
+
+
 def surroundings(facts: Facts) -> list[tuple[str, str]]:
     """Return what a bug report needs beside the findings, as names and values."""
     about = "an environment that was named" if facts.venv is not None else "the managed target"
-    lines = [("about", about), ("embeddings run on", _word(what_embeddings_run_on(facts)))]
+    lines = [("about", about), ("embeddings run on", _word(_runs_on(facts)))]
     if facts.plan is not None:
         plan = facts.plan
         lines.append(("plan", f"{plan.build} {plan.version or ''} [{plan.code}] {plan.reason}"))

@@ -10,7 +10,7 @@ from imprint.doctor.checks import CHECKS, run
 from imprint.doctor.facts import Damage, Facts
 from imprint.doctor.findings import counts
 from imprint.doctor.standing import verdict_of
-from imprint.errors import UsageError
+from imprint.errors import ImprintError, StateNewerError, UsageError
 from imprint.operations.doctor import explain_code
 from imprint.paths import Home
 from imprint_cli.render_doctor import render_explanation, render_findings
@@ -20,7 +20,7 @@ from support.recorded import ENVIRONMENT, GPU_PLAN, MANAGED
 def shown(facts: Facts, **options: bool) -> list[str]:
     findings, verdict = run(CHECKS, facts), verdict_of(facts)
     data: dict[str, Any] = {
-        "runs_on": "cpu",
+        "runs_on": None if verdict is None else verdict.runs_on,
         "embeds": verdict is not None and verdict.embeds,
         "findings": [asdict(finding) for finding in findings],
         "counts": counts(findings),
@@ -100,4 +100,20 @@ def test_an_environment_that_lacks_what_embedding_needs_is_not_said_to_embed() -
         line.startswith("ERROR   target:embedding: `imprint embed` does not run here: orjson is missing")
         for line in lines
     )
-    assert lines[-2] == "embeddings do not run yet; ONNX Runtime runs on: cpu"
+    assert lines[-2] == "embeddings do not run; ONNX Runtime runs on: cpu"
+
+
+def test_where_embeddings_do_not_run_no_line_says_what_they_run_on() -> None:
+    damaged = {"model": ImprintError("the model all-minilm-l6-v2 is damaged", code="model-damaged")}
+    lines = shown(replace(MANAGED, failures=damaged, model=None))
+    assert lines[0].startswith("ERROR   model:files: ")
+    assert [line.strip() for line in lines if "runs on" in line or "run on" in line] == [
+        "embeddings do not run; ONNX Runtime runs on: cpu"
+    ] * 2
+
+
+def test_where_it_is_not_known_nothing_says_that_the_cpu_is_used() -> None:
+    newer = {"target": StateNewerError("`current.json` was written by a newer version of Imprint")}
+    lines = shown(replace(MANAGED, failures=newer, provisioned=None), everything=True)
+    assert [line for line in lines if "the CPU is used" in line] == []
+    assert "skipped runtime:embedding-device: what embeddings run on is not known; see the other findings" in lines
