@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 
-from imprint.access import me
 from imprint.planning.model import Machine
 from imprint.quoting import POWERSHELL, quoted, shell_of
 from imprint.values import Record, replace
@@ -100,7 +99,8 @@ def here(environ: Mapping[str, str], *, system: str | None = None, traits: Itera
     if getattr(os, "geteuid", lambda: 0)() == 0:
         held.add("root")
     words["sudo"] = "" if "root" in held else "sudo "
-    words["user"] = quoted(me()) if hasattr(os, "geteuid") else GENERAL["user"]
+    # By number: a name may have to be asked of a network, for a remedy that nobody may need.
+    words["user"] = str(os.geteuid()) if hasattr(os, "geteuid") else GENERAL["user"]
     for name in ("debian", "fedora"):
         if os.path.exists(f"/etc/{name}_version" if name == "debian" else "/etc/fedora-release"):  # noqa: PTH110
             held.add(name)
