@@ -19,7 +19,7 @@ from contracts.runner import ROOT, run_cli, scrubbed
 from embedding.test_client import embed as embed_with
 from embedding.test_outputs import parse_npy
 from imprint.context import Context
-from imprint.embedding.client import Settings
+from imprint.embedding.client import Settings, Worker
 from imprint.embedding.models import model_files
 from imprint.errors import ImprintError
 from imprint.paths import Home
@@ -239,16 +239,19 @@ def test_a_damaged_model_is_refused_with_the_way(home: Path) -> None:
     assert run_cli(home, ["embed", "a"]).code == 0
 
 
-def test_a_package_that_is_missing_is_no_fault_of_the_model(home: Path, target: Target, tmp_path: Path) -> None:
-    """As in somebody's own environment that has ONNX Runtime and was never set up."""
+@pytest.mark.parametrize("missing", ["tokenizers", "orjson"])
+def test_a_package_that_is_missing_is_no_fault_of_the_model(
+    home: Path, target: Target, tmp_path: Path, missing: str
+) -> None:
+    """As in somebody's own environment that has ONNX Runtime and was never set up: found before anything is said."""
     subprocess.run([target.python, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     (packages,) = (tmp_path / "env").glob("lib/*/site-packages")
     for path in next(target.prefix.glob("lib/*/site-packages")).iterdir():
-        if not path.name.startswith("tokenizers"):
+        if not path.name.startswith(missing):
             (packages / path.name).symlink_to(path)
     lacking = replace(settings(home, target), python=tmp_path / "env" / "bin" / "python", repair="imprint setup")
-    with pytest.raises(ImprintError, match="tokenizers") as caught:
-        embed_with(lacking, [b"one text"])
+    with pytest.raises(ImprintError, match=missing) as caught, Worker(replace(lacking, rows="jsonl")) as worker:
+        worker.start()
     assert caught.value.specific_code == "target-incomplete"
     assert caught.value.hint == "run `imprint setup`"
 
