@@ -232,7 +232,8 @@ class Run:
             inputs = self._plan(now)
             # Such a verdict does not count where something of these surroundings is unknown.
             if check.outcome == "inconclusive" or (inputs.plan.build, inputs.plan.device) in tried:
-                return self._fall_back(plan, check, now)
+                told = plan if check.outcome == "inconclusive" else inputs.plan
+                return self._fall_back(told, check, now)
 
     def _fall_back(self, plan: Plan, check: CheckResult, now: Target | None) -> _Ended:
         """End without the planned GPU: what works and was there before stays, else the CPU build comes."""

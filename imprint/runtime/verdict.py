@@ -362,7 +362,12 @@ def _switch(seen: Seen) -> str:
     if seen.refusal is not None:
         return f"; {seen.refusal}"
     plan = seen.plan
-    return "" if plan is None else f"; `{seen.commands.setup}` would install {plan.build} {plan.version}"
+    if plan is None:
+        return ""
+    if plan.device is not None and plan.code == FAILED:
+        # It would promise what failed here the last time.
+        return f"; `{seen.commands.setup}` would try {plan.build} {plan.version} again"
+    return f"; `{seen.commands.setup}` would install {plan.build} {plan.version}"
 
 
 def _unless(seen: Seen) -> str:

@@ -21,7 +21,7 @@ from imprint.planning.builds import BuildTable, parse_builds
 from imprint.planning.model import Installed, Libc, Machine, Plan, Python, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
 from imprint.state import config
-from imprint.values import Record, replace
+from imprint.values import Record, fields_of, replace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +69,8 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     plan = decide(request, machine, builds, counted, installed)
     venv = target.prefix if target is not None and not target.managed else None
     plan = advised(plan, request, machine, builds, environ=context.environ, venv=venv)
+    if not ignore_failed and plan.device is not None and recorded:
+        plan = _with_uncounted(plan, machine, builds, recorded)
     return Inputs(plan, request, machine, builds, recorded, _is_proved(plan, machine, builds, recorded), installed)
 
 
@@ -207,6 +209,32 @@ def survey_here(context: Context, *, hardware: bool, python: Path | None = None,
     from imprint.probing.this_machine import RealHost
 
     return survey(RealHost(context.environ), python=python, hardware=hardware, processor=processor)
+
+
+_UNKNOWN = {"driver": "the driver's version", "gpu_uuid": "the GPU's UUID", "gpu_name": "the GPU's name"}
+"""What a person calls those facts of a fingerprint that a machine may not tell."""
+
+
+def _with_uncounted(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple[Verdict, ...]) -> Plan:
+    """Return a plan for a GPU with the failed check of it that cannot count as its reason, where there is one.
+
+    Where a fact is unknown, nobody can tell whether the failure still holds: the build is tried again, but what is
+    known is told.
+    """
+    from imprint.planning.fingerprints import FAILED, fingerprint_of
+
+    here = fingerprint_of(plan, None, machine, builds)
+    unknown = [_UNKNOWN.get(name, name) for name in fields_of(type(here)) if getattr(here, name) is None]
+    failed = [verdict for verdict in recorded if verdict.result == FAILED and verdict.fingerprint == here]
+    last = max(failed, key=lambda verdict: verdict.time or "", default=None)
+    build = builds.find(plan.build or "")
+    if last is None or build is None or not unknown:
+        return plan
+    how = ": ".join(filter(None, (", ".join(filter(None, (last.kind, last.time))), last.detail)))
+    verb = "is" if len(unknown) == 1 else "are"
+    because = f"it does not count, because {' and '.join(unknown)} {verb} unknown"
+    reason = f"the last check of the {build.title} build failed ({how}); {because}"
+    return replace(plan, code="check-failed", reason=reason)
 
 
 def _is_proved(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple[Verdict, ...]) -> bool:

@@ -127,6 +127,22 @@ def test_a_check_where_it_was_set_up_leaves_it_deferred(place: Place, monkeypatc
         assert status(place.context, prove=lenient_check).data["check_deferred"] is True
 
 
+def test_a_failure_that_cannot_count_is_told_all_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.machine = replace(MACHINE, nvidia=replace(MACHINE.nvidia, driver=None))
+    place.check = failing_check
+    line = place.setup("gpu").data["status"]["line"]
+    assert "run on the CPU" in line
+    assert "the last check of the CUDA 13 build failed" in line
+    assert "it does not count, because the driver's version is unknown" in line
+    assert "would install" not in line
+    monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: place.machine)
+    context = on(place, "gpu").context
+    assert status(context).data["line"] == line
+    told = plan(context, PlanOptions()).data
+    assert told["build"] == "cuda13", "it is tried again"
+    assert told["reason"] in line
+
+
 def test_a_deferred_check_on_the_cpu_is_decided_by_check(place: Place) -> None:
     place.setup("cpu", machine=machine_like_this())
     context = on(place, "cpu").context
