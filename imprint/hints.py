@@ -12,8 +12,15 @@ from imprint import resources
 
 
 def helps(name: str, /, **words: object) -> str:
-    """Return the hint of that name. Raises KeyError for a name or a word that is not there, which tests find."""
-    return hints()[name].format(**words)
+    """Return the hint of that name. Raises KeyError for a name or a word that is not there, which tests find.
+
+    Where the catalogue cannot be opened, as with no descriptors left, it says so: an error must not hide another.
+    """
+    try:
+        known = hints()
+    except OSError as error:
+        return f"run the same command again later; what helps cannot be read now ({error.strerror})"
+    return known[name].format(**words)
 
 
 @functools.cache

@@ -5,6 +5,7 @@ Nothing is changed. What needs configuration, plans or embedding is gathered by 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -54,7 +55,9 @@ class Gathering:
                 self.failures[name] = error
             except Exception as error:
                 unknown = ImprintError(f"{type(error).__name__}: {error}", code="bug")
-                self.failures[name] = outside_error(error) or unknown
+                self.failures[name] = unknown
+                with contextlib.suppress(OSError):  # the catalogue may be what cannot be opened
+                    self.failures[name] = outside_error(error) or unknown
 
         threads = [
             threading.Thread(target=ask, args=(name, source), name=name, daemon=True)
