@@ -8,9 +8,8 @@ from typing import Any
 from imprint.context import Context
 from imprint.errors import UsageError
 from imprint.hints import helps
-from imprint.operations.machine import LONGEST, read_machine
 from imprint.operations.setup import SetupOptions, setup
-from imprint.planning.model import Plan
+from imprint.planning.model import Machine, Plan
 from imprint.sizes import in_units as size
 from imprint_cli import human
 from imprint_cli.answer import Answer
@@ -33,7 +32,7 @@ def provision(
     """
     if document is not None and options.get("venv") is not None:
         raise UsageError("`--for` and `--venv` were both given", hint=helps("give-one"))
-    machine = read_machine(document, _standard_input) if document is not None else None
+    machine = _read(document) if document is not None else None
     links = Path(find_links) if find_links is not None else None
     asked = SetupOptions(find_links=links, machine=machine, document=document, **options)
     context = Context.of_process(flags)
@@ -47,8 +46,10 @@ def provision(
         progress.close()
 
 
-def _standard_input() -> bytes:
-    return sys.stdin.buffer.read(LONGEST + 1)
+def _read(document: str) -> Machine:
+    from imprint.operations.machine import LONGEST, read_machine  # only for another machine
+
+    return read_machine(document, lambda: sys.stdin.buffer.read(LONGEST + 1))
 
 
 def ask(plan: Plan) -> bool:

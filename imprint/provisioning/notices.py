@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.hints import helps
 from imprint.results import Notice
 from imprint.runtime.distributions import vendors
-from imprint.runtime.distributions.claims import Skipped
-from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.place import Changed
-from imprint.runtime.prune import Pruned
 from imprint.sizes import in_units
+
+if TYPE_CHECKING:
+    from imprint.runtime.distributions.claims import Skipped
+    from imprint.runtime.distributions.unused import Need
+    from imprint.runtime.prune import Pruned
 
 
 def changes_to_json(changes: Iterable[Changed]) -> list[dict[str, Any]]:
@@ -54,6 +55,8 @@ def notices_of_vendors(changes: Iterable[Changed], *, done: bool) -> tuple[Notic
     if done:
         message = f"`imprint setup` replaced {vendors.with_providers(names)}"
         return (Notice("vendor-build-replaced", message, helps("vendor-build-back", names=" and ".join(names))),)
+    from imprint.causes.catalogue import as_one, catalogue, general_remedies
+
     hint = as_one(general_remedies(catalogue().causes["vendor-build-replaced"]))
     return (Notice("vendor-build-replaced", vendors.replaced_sentence(names), hint),)
 

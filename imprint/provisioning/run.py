@@ -42,7 +42,6 @@ from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import vendors
 from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.foreign.place import ForeignPlace
 from imprint.runtime.installer.uv import Sources, find_uv
 from imprint.runtime.managed import deferred
 from imprint.runtime.managed.place import ManagedPlace
@@ -64,6 +63,8 @@ def place_of(context: Context, options: SetupOptions, seams: Seams) -> Place:
     """Return the managed target, or the environment that the options name."""
     if options.venv is None:
         return ManagedPlace(context.home, context.environ, seams.lock_path, elsewhere=options.machine is not None)
+    from imprint.runtime.foreign.place import ForeignPlace  # most runs change nobody's environment
+
     return ForeignPlace(options.venv, context.home, context.environ, load_builds(digests=False), seams.lock_path)
 
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from imprint.planning.model import Device, Plan
 from imprint.runtime.check.result import CheckResult
-from imprint.runtime.distributions.claims import Skipped
-from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import OnEvent
-from imprint.runtime.installer.uv import Uv
 from imprint.runtime.target import Target
 from imprint.state.findings import Findings
+
+if TYPE_CHECKING:
+    from imprint.runtime.distributions.claims import Skipped
+    from imprint.runtime.distributions.unused import Need
+    from imprint.runtime.installer.uv import Uv
 
 Check = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]
 """Runs the check with an interpreter, on a device (None: the CPU), in an environment."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from imprint.paths import Home
 from imprint.planning.model import Device, Plan
-from imprint.runtime.distributions.claims import Skipped
-from imprint.runtime.distributions.unused import Need
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Uv
 from imprint.runtime.managed import deferred, generations, removal
@@ -17,6 +16,10 @@ from imprint.runtime.managed.recipe import Recipe, recipe_for
 from imprint.runtime.place import Carried, Changed, Check, between
 from imprint.runtime.target import Target, current_target, read_pointer
 from imprint.state.findings import Findings
+
+if TYPE_CHECKING:
+    from imprint.runtime.distributions.claims import Skipped
+    from imprint.runtime.distributions.unused import Need
 
 
 class ManagedPlace:
