@@ -15,10 +15,11 @@ from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target
+from imprint.runtime.verdict import decide
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
 from imprint.situation.targets import command_for, damage_in, require_start, target_of
-from imprint.situation.verdict import judge, notices_of_verdict
+from imprint.situation.verdict import look_at, notices_of_verdict
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -124,7 +125,7 @@ def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResu
     if result.outcome == "inconclusive":
         return None
     seen = proof.proof_of(result, target, context.environ)
-    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen)
+    verdict = decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen))
     return next(iter(notices_of_verdict(verdict)), None)
 
 

@@ -31,12 +31,12 @@ from imprint.runtime.check.proof import Proof
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import Target
-from imprint.runtime.verdict import FAILED, TOO_NEW, TargetVerdict
+from imprint.runtime.verdict import FAILED, TOO_NEW, TargetVerdict, decide
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import command_for, require_start, target_of
-from imprint.situation.verdict import judge
+from imprint.situation.verdict import look_at
 from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings
@@ -164,11 +164,11 @@ def _blaming_the_target(context: Context, place: _Place) -> Iterator[None]:
     except ImprintError as error:
         if error.specific_code not in _OF_THE_TARGET:
             raise
-        verdict = judge(context, place.target, place.plan, gpu_proved=False, prove=None)
+        verdict = decide(look_at(context, place.target, place.plan, gpu_proved=False, prove=None))
         if verdict.problem is None and error.specific_code != "model-unusable":
             # What is recorded says nothing: then the worker's own end is what the verdict goes by.
             seen = Proof("failed", "import-failed", error.message)
-            verdict = judge(context, place.target, place.plan, gpu_proved=False, prove=None, evidence=seen)
+            verdict = decide(look_at(context, place.target, place.plan, gpu_proved=False, prove=None, evidence=seen))
         raise blamed(verdict, error) from error
 
 
@@ -216,7 +216,7 @@ def _refuse_wrong_numbers(context: Context, target: Target, plan: Plan) -> None:
     kept = proofs.read(context.home, target)
     if kept is None or kept.kind != "wrong-numbers" or proof.changed_since(kept, target, context.environ):
         return
-    problem = judge(context, target, plan, gpu_proved=False, prove=None, evidence=kept).problem
+    problem = decide(look_at(context, target, plan, gpu_proved=False, prove=None, evidence=kept)).problem
     if problem is not None:
         raise ImprintError(f"embeddings do not run here: {problem.text}", hint=problem.hint, code=problem.code)
 
@@ -326,7 +326,9 @@ def _line(context: Context, options: EmbedOptions, place: _Place, hello: Hello) 
         device = "the GPU" if hello.on_gpu else "the CPU"
         return f"embeddings run on {device} (ONNX Runtime {hello.version} in `{place.target.prefix}`)"
     seen = Proof("ok", provider=hello.provider)
-    return judge(context, place.target, place.plan, gpu_proved=place.on_gpu, prove=None, evidence=seen, look=False).line
+    return decide(
+        look_at(context, place.target, place.plan, gpu_proved=place.on_gpu, prove=None, evidence=seen, look=False)
+    ).line
 
 
 def _note(context: Context, model: Model, place: _Place, hello: Hello) -> None:

@@ -121,15 +121,15 @@ def _judged(
 ) -> tuple[bool, tuple[Notice, ...], tuple[Notice, ...]]:
     """Return whether setup has something to change at what is there, and the warnings and errors about it."""
     from imprint.runtime.check.run import run_check
-    from imprint.runtime.verdict import ABSENT
-    from imprint.situation.verdict import judge, notices_of_verdict, what_setup_does
+    from imprint.runtime.verdict import ABSENT, decide
+    from imprint.situation.verdict import look_at, notices_of_verdict, what_setup_does
 
     changes = False
     if target is not None and not target.managed and inputs.plan.build is not None:
         changes, refused = what_setup_does(context, target, inputs.plan)
         if refused is not None:
             return False, (), (Notice(refused.specific_code, refused.message, refused.hint),)
-    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check)
+    verdict = decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check))
     # That nothing is installed is what the plan is about.
     found = tuple(one for one in notices_of_verdict(verdict) if one.code != ABSENT)
     return (True, found, ()) if verdict.pending or changes else (False, (), found)

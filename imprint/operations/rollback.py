@@ -19,10 +19,11 @@ from imprint.runtime.target import (
     read_manifest,
     read_pointer,
 )
+from imprint.runtime.verdict import decide
 from imprint.situation.checked import failure_of, record
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
-from imprint.situation.verdict import judge
+from imprint.situation.verdict import look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -55,7 +56,7 @@ def rollback(
         now = generations.point_to(context.home, found.manifest)
         record(context, now, inputs, check, findings)
     now = current_target(context.home) or now
-    verdict = judge(context, now, inputs.plan, gpu_proved=device is not None, prove=None)
+    verdict = decide(look_at(context, now, inputs.plan, gpu_proved=device is not None, prove=None))
     data = {
         "status": verdict.to_json(),
         "check": check.to_json(),

@@ -31,8 +31,9 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change
+from imprint.runtime.verdict import decide
 from imprint.situation.reading import notices_of
-from imprint.situation.verdict import judge
+from imprint.situation.verdict import look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
 
@@ -96,7 +97,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
     target = place.current(findings)
     inputs = inputs_for(context, options, seams, target, findings=findings, ignore_failed=options.retry_gpu)
     refused = refusal_of(context, inputs, options)
-    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check)
+    verdict = decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=seams.check))
     verdict = verdict.with_setup(command_again(context, options))
     change: Change | None = None
     expected: Download | None = None

@@ -9,10 +9,11 @@ from imprint.hints import helps
 from imprint.provisioning.retrying import failed_build, retry_hint
 from imprint.results import Notice, Result
 from imprint.runtime.check.run import run_check
+from imprint.runtime.verdict import decide
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import target_of
-from imprint.situation.verdict import Prove, default_hint, errors_of, judge
+from imprint.situation.verdict import Prove, default_hint, errors_of, look_at
 from imprint.state import last_run
 from imprint.state.findings import Findings
 
@@ -28,7 +29,9 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     target = target_of(context, venv, findings)
     inputs = gather(context, target, findings=findings)
     last = last_run.read(context.home, findings) if venv is None else None
-    verdict = judge(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, findings=findings)
+    verdict = decide(
+        look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, findings=findings)
+    )
     warnings = [*notices_of(findings), *([gpu_missed()] if verdict.missed else [])]
     errors = errors_of(verdict)
     hint = default_hint(context, inputs.plan, target.prefix if venv is not None and target is not None else None)

@@ -48,12 +48,12 @@ from imprint.runtime.managed.place import ManagedPlace
 from imprint.runtime.place import Change, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
-from imprint.runtime.verdict import TargetVerdict
+from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import damage_in
-from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge, judge_just_proved
+from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge_just_proved, look_at
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.values import replace as replace_value
@@ -178,7 +178,7 @@ class Run:
     def _verdict(self, ended: _Ended, plan: Plan) -> TargetVerdict:
         if ended.is_sure and ended.target is not None:
             return judge_just_proved(self.context, ended.target, plan, gpu_proved=ended.proved)
-        return judge(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None)
+        return decide(look_at(self.context, ended.target, plan, gpu_proved=ended.proved, prove=None))
 
     def _errors(self, verdict: TargetVerdict, ended: _Ended) -> tuple[Notice, ...]:
         """Return why this run failed: what refused it, or that embeddings do not run after it all the same."""

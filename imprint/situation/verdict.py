@@ -35,35 +35,7 @@ from imprint.values import replace
 Prove = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]
 
 
-def judge(  # noqa: PLR0913 - each keyword is one thing that a caller may already know
-    context: Context,
-    target: Target | None,
-    plan: Plan,
-    *,
-    gpu_proved: bool,
-    prove: Prove | None,
-    evidence: Proof | None = None,
-    look: bool = True,
-    last: LastRun | None = None,
-    findings: Findings | None = None,
-) -> TargetVerdict:
-    """Return the verdict about a target for which `plan` is planned; see `look_at` for the keywords."""
-    return decide(
-        look_at(
-            context,
-            target,
-            plan,
-            gpu_proved=gpu_proved,
-            prove=prove,
-            evidence=evidence,
-            look=look,
-            last=last,
-            findings=findings,
-        )
-    )
-
-
-def look_at(  # noqa: PLR0913 - as above
+def look_at(  # noqa: PLR0913 - each keyword is one thing that a caller may already know
     context: Context,
     target: Target | None,
     plan: Plan,
@@ -253,7 +225,7 @@ def errors_of(verdict: TargetVerdict) -> tuple[Notice, ...]:
 def judge_just_proved(context: Context, target: Target, plan: Plan, *, gpu_proved: bool) -> TargetVerdict:
     """Return the verdict about a target that this run looked at and whose recorded check it made, or found to hold."""
     kept = proofs.read(context.home, target)
-    return judge(context, target, plan, gpu_proved=gpu_proved, prove=None, evidence=kept, look=kept is None)
+    return decide(look_at(context, target, plan, gpu_proved=gpu_proved, prove=None, evidence=kept, look=kept is None))
 
 
 def holds(context: Context, target: Target) -> bool:
