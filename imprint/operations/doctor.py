@@ -1,6 +1,6 @@
 """`doctor`: gather what can be wrong, judge it, and name the command that mends it.
 
-The checks live in `imprint.doctor` and know values only; `doctor_facts` reads the files and starts the children.
+The checks live in `imprint.diagnosis` and know values only; `doctor_facts` reads the files and starts the children.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from imprint import __version__
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.causes.situation import here
 from imprint.context import Context
-from imprint.doctor import checks, report
-from imprint.doctor.checks import CHECKS, Check
-from imprint.doctor.facts import Embedded
-from imprint.doctor.findings import Finding, counts
-from imprint.doctor.looking import gather
-from imprint.doctor.standing import verdict_of
+from imprint.diagnosis import checks, report
+from imprint.diagnosis.checks import CHECKS, Check
+from imprint.diagnosis.facts import Embedded
+from imprint.diagnosis.findings import Finding, counts
+from imprint.diagnosis.looking import gather
+from imprint.diagnosis.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
 from imprint.probing.host import Host

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from imprint.context import Context
-from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.facts import Damage, Facts
-from imprint.doctor.findings import counts
-from imprint.doctor.standing import verdict_of
+from imprint.diagnosis.checks import CHECKS, run
+from imprint.diagnosis.facts import Damage, Facts
+from imprint.diagnosis.findings import counts
+from imprint.diagnosis.standing import verdict_of
 from imprint.errors import ImprintError, StateNewerError, UsageError
 from imprint.operations.doctor import explain_code
 from imprint.paths import Home

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from imprint.doctor import report
-from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import counts
+from imprint.diagnosis import report
+from imprint.diagnosis.checks import CHECKS, run
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import counts
 from imprint.errors import ImprintError
 from imprint.planning.builds import parse_builds
 from imprint.planning.model import Machine, OtherGpu, Request
@@ -28,7 +28,7 @@ from planning.strategies import machines, odd_machines
 from support.recorded import BASES, facts_from_json
 
 ROOT = Path(__file__).parents[2]
-CASES = sorted((ROOT / "tests" / "doctor" / "cases").glob("*.json"))
+CASES = sorted((ROOT / "tests" / "diagnosis" / "cases").glob("*.json"))
 SECRETS = st.text("abcxyzABCXYZ0189-_", min_size=3, max_size=12).map(lambda text: f"Zq{text}9xKw")
 SHAPES = (
     "{0}",

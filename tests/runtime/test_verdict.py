@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from imprint.doctor import gathering
-from imprint.doctor.facts import Unused
+from imprint.diagnosis import gathering
+from imprint.diagnosis.facts import Unused
 from imprint.errors import ImprintError
 from imprint.operations.check import check
 from imprint.operations.config import get_key
@@ -232,7 +232,7 @@ def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
     assert CAUSE in warning.message
     assert "which downloads nothing" in (warning.hint or "")
     monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: MACHINE)
-    monkeypatch.setattr("imprint.doctor.looking.survey", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.diagnosis.looking.survey", lambda *_, **__: MACHINE)
     context = replace(place.context, flags={"model.device": "gpu"})
     told = status(context)
     assert CAUSE in told.data["line"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from imprint.doctor import probe
+from imprint.diagnosis import probe
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.runtime.check.run import CPU, CheckResult

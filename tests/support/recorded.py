@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from imprint import resources
-from imprint.doctor.facts import (
+from imprint.diagnosis.facts import (
     Aside,
     Damage,
     Disk,

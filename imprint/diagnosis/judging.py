@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from imprint.causes.catalogue import PERSON, Advice, as_one, catalogue, remedies_for
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import SKIPPED, Finding
-from imprint.doctor.situation import situation_of
-from imprint.doctor.standing import GPU_PROVIDERS, starts, verdict_of
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import SKIPPED, Finding
+from imprint.diagnosis.situation import situation_of
+from imprint.diagnosis.standing import GPU_PROVIDERS, starts, verdict_of
 
 
 def finding(  # noqa: PLR0913 - a finding has that many parts

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from imprint.causes.situation import here
-from imprint.doctor.checks_privacy import telemetry
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import counts
-from imprint.doctor.probe import try_runtime
+from imprint.diagnosis.checks_privacy import telemetry
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import counts
+from imprint.diagnosis.probe import try_runtime
 from imprint.paths import Home
 from imprint.runtime.installer.uv import find_uv
 from imprint_cli.render_doctor import render_findings

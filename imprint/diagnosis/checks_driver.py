@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from imprint import envvars
 from imprint.causes.situation import planning_words
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, gpu_wanted, missing
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import finding, gpu_wanted, missing
 from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Machine
 

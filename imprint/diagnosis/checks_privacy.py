@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import OK, Finding
-from imprint.doctor.judging import finding, missing, skipped
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import OK, Finding
+from imprint.diagnosis.judging import finding, missing, skipped
 
 SWITCH = "ORT_DISABLE_TELEMETRY"
 _SWITCHED = frozenset({"1", "true"})

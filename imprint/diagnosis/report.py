@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from imprint import envvars
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import Finding
-from imprint.doctor.standing import verdict_of
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import Finding
+from imprint.diagnosis.standing import verdict_of
 from imprint.probing.redact import words_of_chips
 from imprint.redaction import redact_chip, redact_text
 

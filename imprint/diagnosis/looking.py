@@ -18,10 +18,10 @@ from typing import Any
 from imprint import envvars, resources
 from imprint.causes.situation import here
 from imprint.context import Context
-from imprint.doctor import gathering, own_import, probe
-from imprint.doctor.facts import Aside, Embedded, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
-from imprint.doctor.gathering import Gathering
-from imprint.doctor.libraries import cuda_major, wanted_libraries
+from imprint.diagnosis import gathering, own_import, probe
+from imprint.diagnosis.facts import Aside, Embedded, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
+from imprint.diagnosis.gathering import Gathering
+from imprint.diagnosis.libraries import cuda_major, wanted_libraries
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.builds import BuildTable, Wheel

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.test_environments import LIBRARIES, STATES, Breakage, Environment
-from doctor.test_real_environments import Real
+from diagnosis.test_environments import LIBRARIES, STATES, Breakage, Environment
+from diagnosis.test_real_environments import Real
 from imprint.context import Context
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Device

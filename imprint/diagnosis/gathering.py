@@ -18,7 +18,7 @@ from typing import Any
 
 from imprint.access import owner_of
 from imprint.causes.errors import blocked_error, outside_error
-from imprint.doctor.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
+from imprint.diagnosis.facts import Damage, Disk, Interpreter, Nodes, Runtimes, Unused
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.planning.builds import BuildTable, Wheel

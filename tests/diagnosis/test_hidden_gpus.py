@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.doctor.checks_driver import driver
+from imprint.diagnosis.checks_driver import driver
 from imprint.planning.builds import parse_builds
 from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Machine, Nvidia, Platform, Python, Request

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from imprint.context import Context
-from imprint.doctor.checks_place import disk_unused
-from imprint.doctor.facts import Unused
-from imprint.doctor.gathering import Gathering, summarise, unused
+from imprint.diagnosis.checks_place import disk_unused
+from imprint.diagnosis.facts import Unused
+from imprint.diagnosis.gathering import Gathering, summarise, unused
 from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
@@ -50,8 +50,8 @@ def test_the_limits_of_hung_sources_run_together(monkeypatch: object) -> None:
     """Six sources that hang cost one limit, not six."""
     clock = Clock()
     HungThread.clock = clock
-    monkeypatch.setattr("imprint.doctor.gathering.threading.Thread", HungThread)  # type: ignore[attr-defined]
-    monkeypatch.setattr("imprint.doctor.gathering.time.monotonic", clock.monotonic)  # type: ignore[attr-defined]
+    monkeypatch.setattr("imprint.diagnosis.gathering.threading.Thread", HungThread)  # type: ignore[attr-defined]
+    monkeypatch.setattr("imprint.diagnosis.gathering.time.monotonic", clock.monotonic)  # type: ignore[attr-defined]
     gathered = Gathering()
     given = gathered.together(0.5, **{f"source{number}": lambda: None for number in range(6)})
     assert clock.now == 0.5
@@ -65,7 +65,7 @@ def test_a_source_whose_thread_cannot_start_fails_alone(monkeypatch: object) -> 
         def start(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("imprint.doctor.gathering.threading.Thread", Refused)  # type: ignore[attr-defined]
+    monkeypatch.setattr("imprint.diagnosis.gathering.threading.Thread", Refused)  # type: ignore[attr-defined]
     gathered = Gathering()
     assert gathered.together(1.0, one=lambda: 1) == {"one": None}
     assert gathered.failures["one"].specific_code == "process-limit"

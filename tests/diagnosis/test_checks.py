@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from imprint.causes.catalogue import catalogue
-from imprint.doctor import checks
-from imprint.doctor.checks_gpu import proof
-from imprint.doctor.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
-from imprint.doctor.findings import STATUSES, Finding, counts
+from imprint.diagnosis import checks
+from imprint.diagnosis.checks_gpu import proof
+from imprint.diagnosis.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
+from imprint.diagnosis.findings import STATUSES, Finding, counts
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning import reasons
 from imprint.planning.model import Installed, Nvidia

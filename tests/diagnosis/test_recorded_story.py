@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.checks_gpu import proof
-from imprint.doctor.facts import Facts
-from imprint.doctor.facts import Proof as Recorded
-from imprint.doctor.standing import seen_of, verdict_of
+from imprint.diagnosis.checks import CHECKS, run
+from imprint.diagnosis.checks_gpu import proof
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.facts import Proof as Recorded
+from imprint.diagnosis.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.embed import blamed
 from imprint.planning.model import Installed, Machine, Request

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from imprint.doctor.facts import OwnImport
+from imprint.diagnosis.facts import OwnImport
 from imprint.probing.children import run_child
 from imprint.runtime.check.children import child_environment
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import last_words
-from imprint.doctor.facts import Library, Loaded
+from imprint.diagnosis.facts import Library, Loaded
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import broken_library

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.findings import counts
+from imprint.diagnosis.checks import CHECKS, run
+from imprint.diagnosis.findings import counts
 from support.recorded import BASES, facts_from_json
 
 CPU_PLAN = {"build": "cpu", "version": "1.31.1", "device": None}

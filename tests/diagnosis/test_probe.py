@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from imprint.doctor.gathering import Gathering
-from imprint.doctor.probe import how_it_ended, judge, try_runtime
+from imprint.diagnosis.gathering import Gathering
+from imprint.diagnosis.probe import how_it_ended, judge, try_runtime
 from imprint.errors import ImprintError
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.children import facts_in

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from imprint.doctor import (
+from imprint.diagnosis import (
     checks_device,
     checks_driver,
     checks_gpu,
@@ -18,10 +18,10 @@ from imprint.doctor import (
     checks_runtime,
     checks_target,
 )
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import ERROR, Finding
-from imprint.doctor.judging import finding
-from imprint.doctor.standing import verdict_of
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import ERROR, Finding
+from imprint.diagnosis.judging import finding
+from imprint.diagnosis.standing import verdict_of
 
 SUM = "runtime:embedding-device"
 """The check that sums up."""

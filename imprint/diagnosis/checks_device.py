@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from imprint.doctor.checks_driver import driver, nodes
-from imprint.doctor.checks_gpu import libraries, proof, session
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import (
+from imprint.diagnosis.checks_driver import driver, nodes
+from imprint.diagnosis.checks_gpu import libraries, proof, session
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import (
     finding,
     missing,
     skipped,
     what_embeddings_run_on,
 )
-from imprint.doctor.standing import gpu_asked_of_runtime, verdict_of
+from imprint.diagnosis.standing import gpu_asked_of_runtime, verdict_of
 from imprint.planning.model import Plan
 from imprint.sizes import in_units
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from imprint.doctor.facts import Facts
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, missing, skipped
-from imprint.doctor.standing import verdict_of
+from imprint.diagnosis.facts import Facts
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import finding, missing, skipped
+from imprint.diagnosis.standing import verdict_of
 from imprint.errors import ImprintError, InvalidValueError, StateNewerError
 from imprint.runtime.verdict import TOO_NEW
 from imprint.sizes import in_units

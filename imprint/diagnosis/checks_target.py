@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from imprint.doctor.checks_place import LOW_SPACE
-from imprint.doctor.facts import Damage, Facts
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, missing, skipped
-from imprint.doctor.situation import reinstall, shell
-from imprint.doctor.standing import build_names, verdict_of
+from imprint.diagnosis.checks_place import LOW_SPACE
+from imprint.diagnosis.facts import Damage, Facts
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import finding, missing, skipped
+from imprint.diagnosis.situation import reinstall, shell
+from imprint.diagnosis.standing import build_names, verdict_of
 from imprint.quoting import joined
 from imprint.runtime.distributions.damage import words_of
 from imprint.runtime.distributions.metadata import is_vendor

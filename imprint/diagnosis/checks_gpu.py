@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from imprint.doctor.facts import Facts, Library, Loaded
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import (
+from imprint.diagnosis.facts import Facts, Library, Loaded
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import (
     finding,
     gpu_build,
     gpu_wanted,
@@ -14,9 +14,9 @@ from imprint.doctor.judging import (
     skipped,
     what_embeddings_run_on,
 )
-from imprint.doctor.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of, wanted_libraries
-from imprint.doctor.situation import install, uninstall
-from imprint.doctor.standing import GPU_PROVIDERS, verdict_of
+from imprint.diagnosis.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of, wanted_libraries
+from imprint.diagnosis.situation import install, uninstall
+from imprint.diagnosis.standing import GPU_PROVIDERS, verdict_of
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check.causes import cause_in, plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from imprint.causes.situation import Situation
-from imprint.doctor.facts import Facts
+from imprint.diagnosis.facts import Facts
 from imprint.planning.model import Plan
 from imprint.quoting import CMD, POWERSHELL, SH, joined, quoted
 from imprint.sizes import in_units

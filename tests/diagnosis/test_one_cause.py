@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from imprint.context import Context
-from imprint.doctor import looking as doctor_facts
-from imprint.doctor.checks import CHECKS, run
-from imprint.doctor.facts import Facts, Library, OwnImport
-from imprint.doctor.findings import Finding
-from imprint.doctor.standing import seen_of, verdict_of
+from imprint.diagnosis import looking as doctor_facts
+from imprint.diagnosis.checks import CHECKS, run
+from imprint.diagnosis.facts import Facts, Library, OwnImport
+from imprint.diagnosis.findings import Finding
+from imprint.diagnosis.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import blamed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from imprint.doctor.facts import Facts, Loaded
-from imprint.doctor.situation import command, situation_of
+from imprint.diagnosis.facts import Facts, Loaded
+from imprint.diagnosis.situation import command, situation_of
 from imprint.errors import ImprintError
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from imprint.doctor.facts import Facts, OwnImport
-from imprint.doctor.findings import ERROR, OK, WARNING, Finding
-from imprint.doctor.judging import finding, skipped
+from imprint.diagnosis.facts import Facts, OwnImport
+from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
+from imprint.diagnosis.judging import finding, skipped
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.outside import outside_cause
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from imprint.doctor.facts import Loaded
+from imprint.diagnosis.facts import Loaded
 from imprint.planning.builds import Wheel
 from imprint.runtime.check.libraries import supplier_of
 

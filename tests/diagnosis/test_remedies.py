@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from doctor.test_environments import (
+from diagnosis.test_environments import (
     BASE,
     CPU,
     GPU,
