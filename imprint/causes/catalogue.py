@@ -1,4 +1,4 @@
-"""Reads `data/causes.toml`: every cause that Imprint can name, what it means, and the remedies that fit a situation."""
+"""Reads `data/causes.toml`: every cause that Imprint can name, what it means, and the remedies that fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint import resources
+from imprint.causes.circumstances import GENERAL, SYSTEMS, Circumstances
 from imprint.causes.places import place_of
-from imprint.causes.situation import GENERAL, SYSTEMS, Situation
 from imprint.values import Record
 
 COMMAND, FILE, PERSON = "command", "file", "person"
@@ -30,9 +30,9 @@ class Remedy(Record):
         """The words without which it cannot be written."""
         return frozenset(name for _, name, _, _ in string.Formatter().parse(self.do) if name)
 
-    def fits(self, situation: Situation) -> bool:
+    def fits(self, circumstances: Circumstances) -> bool:
         """Whether it can work there."""
-        return self.wanted <= situation.words.keys() and all(situation.holds(trait) for trait in self.when)
+        return self.wanted <= circumstances.words.keys() and all(circumstances.holds(trait) for trait in self.when)
 
 
 class Advice(Record):
@@ -108,16 +108,16 @@ def _cause(code: str, entry: Mapping[str, Any], entries: Mapping[str, Any]) -> C
     )
 
 
-def remedies_for(code: str, situation: Situation) -> tuple[Advice, ...]:
-    """Return the remedies of a cause that can work in a situation, in order, with their words filled in."""
+def remedies_for(code: str, circumstances: Circumstances) -> tuple[Advice, ...]:
+    """Return the remedies of a cause that can work in some circumstances, in order, with their words filled in."""
     return tuple(
-        Advice(remedy.kind, remedy.do.format(**situation.words))
+        Advice(remedy.kind, remedy.do.format(**circumstances.words))
         for remedy in catalogue().causes[code].remedies
-        if remedy.fits(situation)
+        if remedy.fits(circumstances)
     )
 
 
-def general_remedies(cause: Cause, here: Situation | None = None) -> tuple[Advice, ...]:
+def general_remedies(cause: Cause, here: Circumstances | None = None) -> tuple[Advice, ...]:
     """Return the remedies of a cause as they are told where nothing was looked at, each with where it belongs.
 
     With `here` those for other systems are left out, and what is known of this one is filled in.

@@ -9,7 +9,7 @@ from pathlib import Path
 from imprint import access
 from imprint.access import owner_of
 from imprint.causes.catalogue import as_one, catalogue, remedies_for
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.errors import ImprintError
 from imprint.paths import find_home
 from imprint.quoting import quoted
@@ -17,8 +17,8 @@ from imprint.quoting import quoted
 
 def error_of(code: str, message: str, *traits: str, **words: str) -> ImprintError:
     """Return the error of a cause, with the remedies that fit this process."""
-    situation = here(os.environ, traits=traits).with_(**words)
-    return ImprintError(message, hint=as_one(remedies_for(code, situation)), code=code)
+    circumstances = here(os.environ, traits=traits).with_(**words)
+    return ImprintError(message, hint=as_one(remedies_for(code, circumstances)), code=code)
 
 
 def outside_error(error: BaseException) -> ImprintError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from imprint import envvars
-from imprint.causes.situation import planning_words
+from imprint.causes.circumstances import planning_words
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
 from imprint.diagnosis.judging import finding, gpu_wanted, missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from imprint.diagnosis.circumstances import install, uninstall
 from imprint.diagnosis.facts import Facts, Library, Loaded
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
 from imprint.diagnosis.judging import (
@@ -15,7 +16,6 @@ from imprint.diagnosis.judging import (
     what_embeddings_run_on,
 )
 from imprint.diagnosis.libraries import DRIVER_LIBRARIES, cuda_major, family, package_of, wanted_libraries
-from imprint.diagnosis.situation import install, uninstall
 from imprint.diagnosis.standing import GPU_PROVIDERS, verdict_of
 from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version

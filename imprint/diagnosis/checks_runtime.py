@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from imprint.diagnosis.circumstances import install, install_planned, reinstall, uninstall
 from imprint.diagnosis.facts import Facts, Loaded
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
 from imprint.diagnosis.judging import finding, gpu_wanted, missing, skipped, what_embeddings_run_on
-from imprint.diagnosis.situation import install, install_planned, reinstall, uninstall
 from imprint.diagnosis.standing import starts, verdict_of
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.outside import Outside, outside_cause

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from imprint.diagnosis.checks_place import LOW_SPACE
+from imprint.diagnosis.circumstances import reinstall, shell
 from imprint.diagnosis.facts import Damage, Facts
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
 from imprint.diagnosis.judging import finding, missing, skipped
-from imprint.diagnosis.situation import reinstall, shell
 from imprint.diagnosis.standing import build_names, verdict_of
 from imprint.quoting import joined
 from imprint.runtime.distributions.damage import words_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from imprint.causes.situation import Situation
+from imprint.causes.circumstances import Circumstances
 from imprint.errors import ImprintError
 from imprint.planning.builds import Wheel
 from imprint.planning.model import Machine, Plan
@@ -194,10 +194,10 @@ class Unused:
     kept: int = 0
 
 
-PLAIN = Situation(
+PLAIN = Circumstances(
     frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$(id -un)"'}
 )
-"""The situation of a process nothing is known about, but that it runs on Linux."""
+"""The circumstances of a process nothing is known about, but that it runs on Linux."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Facts:
     set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
     it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here;
     `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
-    `around` is the situation of this process: system, shell, rights; `kinds` are the traits of a named environment
+    `around` are the circumstances of this process: system, shell, rights; `kinds` are the traits of a named environment
     (virtual, conda, externally-managed); `uv` is the word that starts uv there.
     `exposed` names the secrets that the configuration file holds; `refused` is why the runtime's interpreter is not
     started.
@@ -227,7 +227,7 @@ class Facts:
     declared_gb: float | None = None
     venv: str | None = None
     kinds: tuple[str, ...] = ()
-    around: Situation = PLAIN
+    around: Circumstances = PLAIN
     uv: str = "uv"
     ours: bool = True
     provisioned: bool | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from imprint.causes.catalogue import PERSON, Advice, as_one, catalogue, remedies_for
+from imprint.diagnosis.circumstances import circumstances_of
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import SKIPPED, Finding
-from imprint.diagnosis.situation import situation_of
 from imprint.diagnosis.standing import GPU_PROVIDERS, starts, verdict_of
 
 
@@ -30,7 +30,7 @@ def finding(  # noqa: PLR0913 - a finding has that many parts
     """
     cause = catalogue().causes[code]
     known = {name: word for name, word in (words or {}).items() if word is not None}
-    remedies = remedies_for(code, situation_of(facts).with_(*traits, **known))
+    remedies = remedies_for(code, circumstances_of(facts).with_(*traits, **known))
     if told is not None:
         remedies = (Advice(cause.remedies[0].kind if cause.remedies else PERSON, told),)
     elif cause.remedies and not remedies and facts.refusal is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from imprint import envvars, resources
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.context import Context
 from imprint.diagnosis import gathering, own_import, probe
 from imprint.diagnosis.facts import Aside, Embedded, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes

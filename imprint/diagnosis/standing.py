@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from imprint.diagnosis.circumstances import circumstances_of, command
 from imprint.diagnosis.facts import Facts, Loaded
-from imprint.diagnosis.situation import command, situation_of
 from imprint.errors import ImprintError
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof
@@ -103,7 +103,7 @@ def _derived(facts: Facts) -> Seen:
         mendable=facts.venv is not None or (plan is not None and plan.build != facts.installed_build),
         commands=_commands(facts),
         environ=facts.environ,
-        around=situation_of(facts),
+        around=circumstances_of(facts),
     )
 
 

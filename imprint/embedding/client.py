@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from imprint import touch
+from imprint.causes.circumstances import here
 from imprint.causes.errors import outside_error
-from imprint.causes.situation import here
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.inside import frames

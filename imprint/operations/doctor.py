@@ -17,7 +17,7 @@ from typing import Any
 
 from imprint import __version__
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.context import Context
 from imprint.diagnosis import checks, report
 from imprint.diagnosis.checks import CHECKS, Check

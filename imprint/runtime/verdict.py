@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from imprint.causes.catalogue import as_one, remedies_for
-from imprint.causes.situation import Situation
+from imprint.causes.circumstances import Circumstances
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device, Plan
@@ -92,7 +92,7 @@ class Seen(Record):
     startup: tuple[str, ...] = ()
     commands: Commands = Commands()
     environ: Mapping[str, str] = {}
-    around: Situation = Situation(frozenset(), {})
+    around: Circumstances = Circumstances(frozenset(), {})
 
     @property
     def holds(self) -> bool:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from imprint import clock
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.context import Context
 from imprint.hints import helps
 from imprint.planning.fingerprints import fingerprint_of

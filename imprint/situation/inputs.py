@@ -127,13 +127,13 @@ def advised(  # noqa: PLR0913 - what a plan is made from
     if not _would_help(plan.code, request, machine, builds):
         return plan
     from imprint.causes.catalogue import as_one, remedies_for
-    from imprint.causes.situation import of_machine
+    from imprint.causes.circumstances import of_machine
     from imprint.quoting import quoted, shell_of
 
-    situation = of_machine(machine, environ)
+    there = of_machine(machine, environ)
     if venv is not None:
-        situation = situation.with_(setup=f"imprint setup --venv {quoted(str(venv), shell_of(environ))}")
-    return replace(plan, hint=as_one(remedies_for(code, situation)))
+        there = there.with_(setup=f"imprint setup --venv {quoted(str(venv), shell_of(environ))}")
+    return replace(plan, hint=as_one(remedies_for(code, there)))
 
 
 def _cause_of(plan: Plan, request: Request, machine: Machine) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps

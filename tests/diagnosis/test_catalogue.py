@@ -9,7 +9,7 @@ import pytest
 from architecture.tree import ROOT
 from imprint import access
 from imprint.causes.catalogue import KINDS, Cause, as_one, catalogue, general_remedies, remedies_for
-from imprint.causes.situation import GENERAL, TRAITS, Situation, here
+from imprint.causes.circumstances import GENERAL, TRAITS, Circumstances, here
 from imprint.errors import ImprintError
 from imprint.runtime import verdict
 from imprint_dev.pages import PAGES, REASON_CODES, TROUBLESHOOTING
@@ -54,20 +54,20 @@ def test_a_remedy_is_never_printed_where_its_condition_fails(cause: Cause) -> No
     for remedy in cause.remedies:
         wanted = {trait for trait in remedy.when if not trait.startswith("not-")}
         words = {name: text for name, text in GENERAL.items() if f"not-{name.replace('_', '-')}" not in remedy.when}
-        fitting = Situation(frozenset(wanted), words)
+        fitting = Circumstances(frozenset(wanted), words)
         assert remedy.fits(fitting)
         for trait in remedy.when:
             name = trait.removeprefix("not-")
             other = (
-                Situation(fitting.traits | {name}, words)
+                Circumstances(fitting.traits | {name}, words)
                 if trait.startswith("not-")
-                else Situation(
+                else Circumstances(
                     fitting.traits - {name}, {key: text for key, text in words.items() if key != name.replace("-", "_")}
                 )
             )
             assert not remedy.fits(other), (remedy, trait)
         for word in remedy.wanted:
-            less = Situation(fitting.traits, {key: text for key, text in words.items() if key != word})
+            less = Circumstances(fitting.traits, {key: text for key, text in words.items() if key != word})
             assert not remedy.fits(less), (remedy, word)
 
 
@@ -135,7 +135,7 @@ def test_a_cause_outside_the_environment_is_never_answered_with_a_repair() -> No
 
 
 def test_without_a_planned_gpu_nothing_of_cuda_is_installed() -> None:
-    on_cpu = Situation(TRAITS - {"gpu-planned", "kept"}, GENERAL)
+    on_cpu = Circumstances(TRAITS - {"gpu-planned", "kept"}, GENERAL)
     for code in ("runtime-libs-missing", "cuda-major-mismatch", "libs-present-not-loaded", "placeholder-package"):
         told = as_one(remedies_for(code, on_cpu)) or ""
         assert "installs the CPU build" in told

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.diagnosis.checks_privacy import telemetry
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import counts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 from imprint.embedding.client import failure_of
 from imprint.provisioning.run import _not_used
 from imprint.runtime.check.outside import outside_cause

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from imprint.causes.catalogue import as_one, catalogue, remedies_for
-from imprint.causes.situation import Situation
+from imprint.causes.circumstances import Circumstances
 from imprint.quoting import quoted
 from imprint.runtime.check.libraries import supplier_of
 from imprint.values import Record
@@ -25,9 +25,9 @@ class Outside(Record):
     words: Mapping[str, str]
     traits: tuple[str, ...] = ()
 
-    def fix(self, situation: Situation) -> str | None:
+    def fix(self, circumstances: Circumstances) -> str | None:
         """Return what helps there."""
-        return as_one(remedies_for(self.code, situation.with_(*self.traits, **self.words)))
+        return as_one(remedies_for(self.code, circumstances.with_(*self.traits, **self.words)))
 
 
 _OLD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found")

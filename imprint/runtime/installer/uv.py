@@ -19,8 +19,8 @@ from types import MappingProxyType
 
 from imprint import access, ownership
 from imprint.addresses import addresses_in, hosts_only
+from imprint.causes.circumstances import here
 from imprint.causes.errors import outside_error, whose
-from imprint.causes.situation import here
 from imprint.certificates import certificate_settings
 from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, NotOursError
 from imprint.hints import helps

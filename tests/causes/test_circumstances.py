@@ -7,7 +7,7 @@ import os
 import pytest
 
 from imprint.causes.catalogue import catalogue, general_remedies
-from imprint.causes.situation import here
+from imprint.causes.circumstances import here
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no chown")

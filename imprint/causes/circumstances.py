@@ -1,4 +1,4 @@
-"""What a remedy has to fit: the traits of a situation, and the words that its commands need. Pure.
+"""What a remedy has to fit: the traits of its circumstances, and the words that its commands need. Pure.
 
 A trait that is not there does not hold, so a remedy that needs to know something is not printed where nobody knows.
 """
@@ -67,10 +67,10 @@ GENERAL: Mapping[str, str] = {
     "install_planned": "`PYTHON -m pip install` the one you need",
     "install_again": "force a reinstall of ONNX Runtime",
 }
-"""What stands for each word where no situation is at hand: on the pages."""
+"""What stands for each word where no circumstances are at hand: on the pages."""
 
 
-class Situation(Record):
+class Circumstances(Record):
     """Where a remedy is to work: the traits that hold, and the words that are known."""
 
     traits: frozenset[str]
@@ -82,20 +82,20 @@ class Situation(Record):
             return not self.holds(trait.removeprefix("not-"))
         return trait in self.traits or trait.replace("-", "_") in self.words
 
-    def with_(self, *traits: str, **words: str) -> Situation:
-        """Return the situation with more traits and words."""
+    def with_(self, *traits: str, **words: str) -> Circumstances:
+        """Return the circumstances with more traits and words."""
         return replace(self, traits=self.traits | set(traits), words={**self.words, **words})
 
 
-def here(environ: Mapping[str, str], *, system: str | None = None, traits: Iterable[str] = ()) -> Situation:
-    """Return the situation of this process; `system` as the machine document names it (None: this one's)."""
+def here(environ: Mapping[str, str], *, system: str | None = None, traits: Iterable[str] = ()) -> Circumstances:
+    """Return the circumstances of this process; `system` as the machine document names it (None: this one's)."""
     system = system or {"win32": "windows", "darwin": "macos"}.get(sys.platform, "linux")
     held = {*traits, system, "windows" if system == "windows" else "posix"}
     words = {"setup": "imprint setup", "check": "imprint check", "cost": "", "saving": "", "free": ""}
     if system == "windows":
         if shell_of(environ, "win32") == POWERSHELL:
             held.add("powershell")
-        return Situation(frozenset(held), words)
+        return Circumstances(frozenset(held), words)
     if getattr(os, "geteuid", lambda: 0)() == 0:
         held.add("root")
     words["sudo"] = "" if "root" in held else "sudo "
@@ -104,11 +104,11 @@ def here(environ: Mapping[str, str], *, system: str | None = None, traits: Itera
     for name in ("debian", "fedora"):
         if os.path.exists(f"/etc/{name}_version" if name == "debian" else "/etc/fedora-release"):  # noqa: PTH110
             held.add(name)
-    return Situation(frozenset(held), words)
+    return Circumstances(frozenset(held), words)
 
 
-def of_machine(machine: Machine, environ: Mapping[str, str]) -> Situation:
-    """Return the situation that a machine document describes, as far as planning needs it."""
+def of_machine(machine: Machine, environ: Mapping[str, str]) -> Circumstances:
+    """Return the circumstances that a machine document describes, as far as planning needs it."""
     traits = [name for name in ("wsl", "container") if getattr(machine.platform, name)]
     words = {name: word for name, word in planning_words(machine).items() if word is not None}
     return here(environ, system=machine.platform.os, traits=traits).with_(**words)

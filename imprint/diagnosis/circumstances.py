@@ -1,10 +1,10 @@
-"""The situation of what doctor looks at, and the commands that its remedies name. Pure."""
+"""The circumstances of what doctor looks at, and the commands that its remedies name. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from imprint.causes.situation import Situation
+from imprint.causes.circumstances import Circumstances
 from imprint.diagnosis.facts import Facts
 from imprint.planning.model import Plan
 from imprint.quoting import CMD, POWERSHELL, SH, joined, quoted
@@ -14,7 +14,7 @@ _PACKAGES = {"cpu": "onnxruntime"}
 """The distribution of a build of ours, where it is not `onnxruntime-gpu`."""
 
 
-def situation_of(facts: Facts) -> Situation:
+def circumstances_of(facts: Facts) -> Circumstances:
     """Return where a remedy has to work."""
     found = facts.around.with_(*_traits(facts), home=quoted(facts.home, shell(facts)))
     words = {}
@@ -30,7 +30,7 @@ def situation_of(facts: Facts) -> Situation:
     if facts.runtimes is not None and facts.runtimes.gpu_size:
         words["saving"] = f", which frees {in_units(facts.runtimes.gpu_size)}"
     known = {name: text for name, text in found.words.items() if name != "setup" or facts.refusal is None}
-    return Situation(found.traits, {**known, **words})
+    return Circumstances(found.traits, {**known, **words})
 
 
 def _traits(facts: Facts) -> Iterable[str]:
