@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from imprint.diagnosis.circumstances import LOW_SPACE
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
 from imprint.diagnosis.judging import finding, missing, skipped
@@ -9,9 +10,6 @@ from imprint.diagnosis.standing import verdict_of
 from imprint.errors import ImprintError, InvalidValueError, StateNewerError
 from imprint.runtime.verdict import TOO_NEW
 from imprint.sizes import in_units
-
-LOW_SPACE = 500_000_000
-"""Free bytes below which the disk is called nearly full even when nothing has to be downloaded."""
 
 MUCH_UNUSED = 1_000_000_000
 """Bytes that nothing uses above which it is worth a warning: a GPU set, or several of the CPU."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from imprint.diagnosis.checks_place import LOW_SPACE
 from imprint.diagnosis.circumstances import reinstall, shell
 from imprint.diagnosis.facts import Damage, Facts
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Finding
@@ -134,19 +133,8 @@ def _damaged(facts: Facts, check: str, code: str, damages: list[Damage]) -> Find
     # What its owner put there in a version of his own is in no lock of ours.
     traits = [*(() if mine else ("theirs",)), *(() if concerned else ("unconcerned",))]
     recorded = first.kind not in {"no-record", "no-metadata"}
-    words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded), "free": _free_first(facts)}
+    words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded)}
     return finding(facts, check, code, ERROR if concerned else WARNING, seen, traits=traits, words=words)
-
-
-def _free_first(facts: Facts) -> str:
-    """Return what has to be said before a remedy that needs more space than there is."""
-    runtimes = facts.runtimes
-    if runtimes is None or runtimes.free is None:
-        return ""
-    needed = max(runtimes.size or 0, LOW_SPACE)
-    if runtimes.free >= needed:
-        return ""
-    return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then "
 
 
 def leftovers(facts: Facts) -> list[Finding]:

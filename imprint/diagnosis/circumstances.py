@@ -10,6 +10,8 @@ from imprint.planning.model import Plan
 from imprint.quoting import CMD, POWERSHELL, SH, joined, quoted
 from imprint.sizes import in_units
 
+LOW_SPACE = 500_000_000
+"""Free bytes below which the disk is called nearly full even when nothing has to be downloaded."""
 _PACKAGES = {"cpu": "onnxruntime"}
 """The distribution of a build of ours, where it is not `onnxruntime-gpu`."""
 
@@ -23,6 +25,7 @@ def circumstances_of(facts: Facts) -> Circumstances:
     if facts.refusal is None:
         words["setup"] = command(facts, "setup")
     words["check"] = command(facts, "check")
+    words["free"] = _free_first(facts)
     if facts.plan is not None and facts.plan.build is not None and facts.plan.version is not None:
         words["planned"] = f"ONNX Runtime {facts.plan.version}"
     if facts.plan is not None and facts.plan.hint is not None:
@@ -85,6 +88,17 @@ def uninstall(facts: Facts, *names: str) -> str:
 def _installer(facts: Facts, verb: str) -> list[str]:
     python = facts.interpreter.path if facts.interpreter is not None else "python"
     return [python, "-m", "pip", verb] if _has_pip(facts) else [facts.uv, "pip", verb, "--python", python]
+
+
+def _free_first(facts: Facts) -> str:
+    """Return what has to be said before a remedy that needs more space than there is."""
+    runtimes = facts.runtimes
+    if runtimes is None or runtimes.free is None:
+        return ""
+    needed = max(runtimes.size or 0, LOW_SPACE)
+    if runtimes.free >= needed:
+        return ""
+    return f"free at least {in_units(needed - runtimes.free)} on the disk of {runtimes.packages}, then "
 
 
 def reinstall(facts: Facts, name: str, *, recorded: bool = True) -> str:

@@ -212,8 +212,9 @@ def test_a_disk_that_filled_up(real: Real) -> None:
     environ = {**real.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
     found = told(json.loads(ended.stdout))
-    assert "install-incomplete" in found
-    assert "free at least" in found["install-incomplete"]["fix"]
+    # uv writes several packages at once: which of them is cut short, or has no metadata yet, is chance.
+    incomplete = found.get("install-incomplete") or found["not-installed"]
+    assert "free at least" in incomplete["fix"]
 
 
 def test_a_variable_that_puts_a_wrong_library_first(real: Real, tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def test_plain_uv_in_the_same_harness_is_caught_broken(tmp_path: Path, wheels: W
         if differences(foreign, installed, BASE):
             broken += 1
             foreign.setup(installed)
-            assert differences(foreign, installed, BASE) == set()
+            # What uv began to write when it was killed is listed nowhere: nobody may say whose it is.
+            assert {path for path in differences(foreign, installed, BASE) if "/.tmp" not in path} == set()
     print(f"\nplain uv: {broken} of {tries} broken after the same commands again")  # noqa: T201 - as above
     assert broken > 0
 
