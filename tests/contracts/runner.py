@@ -49,10 +49,11 @@ def run_cli(
     stdin: bytes = b"",
     environ: Mapping[str, str] | None = None,
     timeout: float = 60,
+    within: Sequence[str] = (),
 ) -> Ran:
-    """Run `imprint ARGUMENTS` with that home and return how it ended."""
+    """Run `imprint ARGUMENTS` with that home, started by the command `within`, and return how it ended."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _LAUNCH, f"{ROOT}|{ROOT / 'cmd'}", *arguments],
+        [*within, sys.executable, "-P", "-c", _LAUNCH, f"{ROOT}|{ROOT / 'cmd'}", *arguments],
         input=stdin,
         capture_output=True,
         env=scrubbed(os.environ) | {"IMPRINT_HOME": str(home), "NO_COLOR": "1"} | dict(environ or {}),

@@ -221,6 +221,17 @@ def test_invalid_utf8_ends_with_2_and_its_line(home: Path) -> None:
     assert "line 3001: not valid UTF-8" in ran.err
 
 
+def test_it_embeds_where_proc_is_not_mounted(home: Path) -> None:
+    """As in a chroot: ONNX Runtime resolves files beside the model through /proc, so it is given what they hold."""
+    namespace = ("unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh")
+    if os.geteuid() or subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace here")
+    texts = ["embed", "--format", "text", "a text"]
+    ran = run_cli(home, texts, within=namespace)
+    assert (ran.code, ran.out) == (0, run_cli(home, texts).out)
+    assert run_cli(home, ["check", "--placement"], within=namespace).code == 0
+
+
 def test_no_texts_are_an_empty_array(home: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.npy"
     assert run_cli(home, ["embed", "--input", "-", "--format", "npy", "--output", str(rows)]).code == 0
