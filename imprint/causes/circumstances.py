@@ -51,6 +51,7 @@ GENERAL: Mapping[str, str] = {
     "fedora_package": "PACKAGE",
     "variable": "LD_LIBRARY_PATH",
     "folder": "FOLDER",
+    "program": "FILE",
     "owner": "another user",
     "key": "KEY",
     "file": "FILE",

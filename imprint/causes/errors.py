@@ -42,7 +42,7 @@ def blocked_error(path: str) -> ImprintError | None:
     folder = blocked_by(path)
     if folder is not None:
         return denied_error(path, folder)
-    if hasattr(os, "statvfs") and os.path.exists(path):  # noqa: PTH110 - as everything here
+    if hasattr(os, "ST_NOEXEC") and os.path.exists(path):  # noqa: PTH110 - as everything here
         try:
             flags = os.statvfs(os.path.realpath(path)).f_flag
         except OSError:
@@ -50,6 +50,16 @@ def blocked_error(path: str) -> ImprintError | None:
         if flags & os.ST_NOEXEC:
             return error_of("noexec-disk", f"`{path}` lies on a disk that is mounted noexec", whose(path))
     return None
+
+
+def denied_file(path: str, *, execute: bool = False) -> ImprintError | None:
+    """Return the error of a file that is there and may not be read, or executed; None where it may, or is not there."""
+    real = os.path.realpath(path)
+    if not os.path.isfile(real) or os.access(real, os.X_OK if execute else os.R_OK):  # noqa: PTH113 - as above
+        return None
+    if execute:
+        return error_of("file-denied", f"this user may not execute `{path}`", program=quoted(real))
+    return error_of("file-denied", f"this user may not read `{path}`", folder=quoted(os.path.dirname(real)))  # noqa: PTH120
 
 
 def whose(path: str | os.PathLike[str]) -> str:

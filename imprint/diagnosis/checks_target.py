@@ -23,7 +23,7 @@ _CONCERNED = re.compile(
 """What embedding needs of an environment; damage to anything else in somebody's own is no reason to fail."""
 
 
-_OUTSIDE = frozenset({"folder-denied", "noexec-disk", "process-limit"})
+_OUTSIDE = frozenset({"file-denied", "folder-denied", "noexec-disk", "process-limit"})
 """What keeps an interpreter from starting though nothing is wrong with it."""
 
 

@@ -27,7 +27,7 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
     """Return what the interpreter `python` (None: the one running this) says about itself.
 
     Raises ImprintError, code `interpreter-gone` when nothing is there (a dangling link included) and
-    `folder-denied`, `noexec-disk` and `process-limit` when its surroundings keep it from starting, and
+    `folder-denied`, `file-denied`, `noexec-disk` and `process-limit` when its surroundings keep it from starting, and
     `interpreter-unusable` when it does not start, does not answer in time, or is no Python of 3.8 or newer.
     """
     if python is None:
@@ -50,14 +50,14 @@ def ask_interpreter(host: Host, python: Path | None, *, deadline: float = DEADLI
 
 def _refuse_blocked(path: str, said: str = "") -> None:
     """Raise ImprintError where the way to an interpreter, its disk or a limit of the system keeps it from starting."""
-    from imprint.causes.errors import blocked_error, outside_error
+    from imprint.causes.errors import blocked_error, denied_file, outside_error
 
     number = re.match(r"\[Errno (\d+)\]", said)
     limit = outside_error(OSError(int(number[1]), said)) if number is not None else None
     if limit is not None:
         message = f"`{path}` could not be started: {limit.message}"
         raise ImprintError(message, hint=limit.hint, code=limit.specific_code)
-    error = blocked_error(path)
+    error = blocked_error(path) or denied_file(path, execute=True)
     if error is not None:
         raise error
 

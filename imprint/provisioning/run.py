@@ -52,7 +52,7 @@ from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
-from imprint.situation.targets import damage_in
+from imprint.situation.targets import damage_in, withheld_from
 from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge_just_proved, look_at
 from imprint.state import config
 from imprint.state.findings import Findings
@@ -254,6 +254,8 @@ class Run:
         whole = change.whole
         if whole is not None and (self._elsewhere or self._is_proved(whole, inputs, retry=retry)):
             return _Ended(plan, self._adopt(whole, before), inputs.proved)
+        if whole is not None and (withheld := withheld_from(whole)) is not None:
+            raise withheld
         self.story.begin(inputs)
         if whole is not None:
             self.on_event(Event("start", "check", "checking what is installed"))

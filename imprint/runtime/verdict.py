@@ -58,9 +58,10 @@ class Seen(Record):
     """The facts about a target that a verdict is made of.
 
     `plan` None: nobody could plan. `there`: an ONNX Runtime is installed, whole or not; `starts`: its interpreter runs;
-    `refused` is why that is not tried. `damage` has a fragment for each fault of its files. `proof` is the check to go
-    by, `changed` what is different since it was made. `lacks` are packages that embedding needs besides, `model` is
-    what is wrong with the configured model on disk, `needs` what that model asks of a runtime.
+    `refused` is why that is not tried, `withheld` why the system lets none of it run. `damage` has a fragment for each
+    fault of its files. `proof` is the check to go by, `changed` what is different since it was made. `lacks` are
+    packages that embedding needs besides, `model` is what is wrong with the configured model on disk, `needs` what
+    that model asks of a runtime.
 
     `gpu`: embedding asks for the planned GPU, which a recorded check has proved; `session` is where a session that
     asked for it just now ended up (gpu, cpu, none), None where none was tried; `missed` is when the last worker asked
@@ -77,6 +78,7 @@ class Seen(Record):
     deferred: bool = False
     starts: bool = True
     refused: ImprintError | None = None
+    withheld: ImprintError | None = None
     damage: tuple[str, ...] = ()
     proof: Proof | None = None
     changed: tuple[str, ...] = ()
@@ -235,7 +237,7 @@ def _absent(seen: Seen) -> Problem:
 
 
 def _runs_on(seen: Seen) -> str:
-    if not seen.starts:
+    if not seen.starts or seen.withheld is not None:
         return "none"
     if seen.holds and seen.proof is not None and not seen.proof.ok:
         return "none"
@@ -249,11 +251,13 @@ def _runs_on(seen: Seen) -> str:
 def _problems(seen: Seen, runs_on: str) -> Iterator[Problem]:
     """Yield all that is wrong, the gravest first."""
     planned = seen.plan is None or seen.plan.build is not None
+    if seen.withheld is not None:
+        yield Problem(seen.withheld.specific_code, seen.withheld.message, advice=seen.withheld.hint)
     if seen.damage:
         yield Problem(DAMAGED, f"the runtime is damaged ({seen.damage[0]})", seen.commands.setup if planned else None)
     elif not seen.starts:
         yield Problem(DAMAGED, "its interpreter does not start", seen.commands.setup if planned else None)
-    elif runs_on == "none":
+    elif runs_on == "none" and seen.withheld is None:
         yield _does_not_work(seen)
     if runs_on != "none" and seen.lacks:
         verb = "is" if len(seen.lacks) == 1 else "are"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from imprint.causes.errors import blocked_error, denied_file
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
@@ -42,10 +43,25 @@ def damage_in(context: Context, target: Target) -> tuple[str, ...]:
     return (*faults, *_faults_of(seen))
 
 
+def withheld_from(target: Target) -> ImprintError | None:
+    """Return why the system does not let whole files of a target be run or loaded, None where it does; looks only.
+
+    Any other library lies on the same disk as ONNX Runtime's own.
+    """
+    packages = inventory.packages_folder(target.prefix)
+    library = str(next(packages.glob("onnxruntime/capi/onnxruntime_pybind11_state*"), packages)) if packages else ""
+    python = str(target.python)
+    return (
+        blocked_error(python)
+        or denied_file(python, execute=True)
+        or (blocked_error(library) or denied_file(library) if library else None)
+    )
+
+
 def require_start(target: Target) -> None:
-    """Raise ImprintError where the target's interpreter may not, or cannot, be started."""
-    if target.refused is not None:
-        raise target.refused
+    """Raise ImprintError where the target's interpreter may not, or cannot, be started, or loads nothing there."""
+    if (refused := target.refused or withheld_from(target)) is not None:
+        raise refused
     if target.fault is not None:
         message = f"the runtime in `{target.prefix}` is damaged: {target.fault}"
         raise ImprintError(message, hint=helps("run", command=command_for(target)), code="target-damaged")

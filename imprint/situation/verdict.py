@@ -26,7 +26,7 @@ from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
-from imprint.situation.targets import command_for, command_of, damage_in
+from imprint.situation.targets import command_for, command_of, damage_in, withheld_from
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
@@ -62,7 +62,9 @@ def look_at(  # noqa: PLR0913 - each keyword is one thing that a caller may alre
         return seen
     if not seen.there:
         return _if_allowed(context, target, seen, asks=prove is not None, host=host)
-    found, changed = _proof(context, target, prove, evidence, damage, findings)
+    # What the system does not let run need not be started to know that.
+    starter = prove if seen.withheld is None else None
+    found, changed = _proof(context, target, starter, evidence, damage, findings)
     holding = found if not changed else None
     missed = last if last is not None and last.generation == target.generation and last.missed_the_gpu else None
     lacks = _lacks(target, holding, look=look)
@@ -98,6 +100,7 @@ def _of_the_target(context: Context, target: Target | None, plan: Plan, damage: 
         deferred=target.manifest is not None and target.manifest.check is None,
         starts=target.starts,
         refused=target.refused,
+        withheld=withheld_from(target),
         damage=damage,
         commands=commands,
         environ=context.environ,

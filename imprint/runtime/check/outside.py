@@ -35,6 +35,10 @@ _MISSING = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared obje
 _BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")
 """In the name of a library that a wheel brings in a folder of its own, as auditwheel names it."""
 _MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
+_DENIED = re.compile(
+    r"(?P<library>[^\s:']+): cannot open shared object file: Permission denied"
+    r"|\[Errno 13\] Permission denied: '(?P<file>[^'\n]+)'"
+)
 _NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
 _PROC = re.compile(r"requires procfs")
 _STACK = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack")
@@ -50,11 +54,31 @@ def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
 
     `text` is what the loader, Python or the system said, whole; `environ` is what the child that said it was given.
     """
-    for judge in (_no_proc, _stack, _old_library, _noexec, _preload, _odd_library, _missing_library, _module, _limit):
+    for judge in (
+        _denied,
+        _no_proc,
+        _stack,
+        _old_library,
+        _noexec,
+        _preload,
+        _odd_library,
+        _missing_library,
+        _module,
+        _limit,
+    ):
         found = judge(text, environ)
         if found is not None:
             return found
     return None
+
+
+def _denied(text: str, _environ: Mapping[str, str]) -> Outside | None:
+    if (found := _DENIED.search(text)) is None:
+        return None
+    path = found["library"] or found["file"]
+    folder = os.path.dirname(path)  # noqa: PTH120 - text
+    words = {"folder": quoted(folder)} if folder else {}
+    return Outside("file-denied", f"this user may not read {path}", words)
 
 
 def _no_proc(text: str, _environ: Mapping[str, str]) -> Outside | None:

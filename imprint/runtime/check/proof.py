@@ -107,6 +107,7 @@ def surroundings(target: Target, environ: Mapping[str, str], paths: Iterable[str
     """Return what a check of `target` rests on now: each of the keys of `WORDS` that is known here.
 
     Files count by path, size, time and inode: whatever an installer or an editor does to them changes one of these.
+    One that this user may not read is another one too.
     """
     found = {
         "build": target.build,
@@ -196,6 +197,8 @@ def _signature(path: str, name: str) -> str:
         status = os.stat(path)  # noqa: PTH116 - thousands of these have to be fast
     except (OSError, ValueError):
         return f"{name} gone"
+    if not os.access(path, os.R_OK):
+        return f"{name} unreadable"
     return f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
 
