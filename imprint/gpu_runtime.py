@@ -41,9 +41,7 @@ def _plan(options: Sequence[str]) -> int:
     retry, machine = _plan_options(options)
     context = Context.of_process()
     inputs = _here(context, retry=retry) if machine is None else _elsewhere(context, machine, retry=retry)
-    from imprint.planning.writing import plan_to_json
-
-    _write(plan_to_json(inputs.plan))
+    _write(inputs.plan.to_json())
     return 0
 
 

@@ -8,16 +8,27 @@ values; `replace` here does without them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_transform
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, dataclass_transform, get_type_hints
 
-if TYPE_CHECKING:
-    from dataclasses import Field
+
+class Absent(Enum):
+    """The type of `ABSENT`, which a field holds whose key the JSON form then lacks; false, so that `if` passes it."""
+
+    ABSENT = "absent"
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+
+ABSENT: Final = Absent.ABSENT
 
 
 class _Described:
     """Describes a class of values to `dataclasses` when that asks, and not before."""
 
-    def __get__(self, _instance: object, owner: type[Record]) -> dict[str, Field[Any]]:
+    def __get__(self, _instance: object, owner: type[Record]) -> dict[str, Any]:
         from dataclasses import field, make_dataclass
         from functools import partial
 
@@ -38,7 +49,7 @@ class Record:
     Defaults are shared between instances, so they must be immutable. A subclass of a subclass inherits no fields.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]] = _Described()  # type: ignore[assignment] # a descriptor
+    __dataclass_fields__: ClassVar[dict[str, Any]] = _Described()  # type: ignore[assignment] # a descriptor
 
     _names: ClassVar[tuple[str, ...]] = ()
 
@@ -57,6 +68,10 @@ class Record:
         if given:
             raise TypeError(f"{cls.__name__} has no field {', '.join(given)}")
         self.__dict__.update(complete)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its JSON form: each field under its name, without the `_` that sets a name apart from a keyword."""
+        return {name.rstrip("_"): as_json(item) for name, item in self.__dict__.items() if item is not ABSENT}
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={item!r}" for name, item in self.__dict__.items())
@@ -81,6 +96,23 @@ T = TypeVar("T", bound=Record)
 def fields_of(cls: type[Record]) -> tuple[str, ...]:
     """Return the names of the fields, in their order."""
     return cls._names
+
+
+def types_of(cls: type[Record]) -> dict[str, Any]:
+    """Return the type of each field, as it is annotated."""
+    found = get_type_hints(cls)
+    return {name: found[name] for name in fields_of(cls)}
+
+
+def as_json(value: object) -> Any:  # noqa: ANN401 - JSON
+    """Return the JSON form of a value: a record is an object, a sequence is a list."""
+    if isinstance(value, Record):
+        return value.to_json()
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: as_json(item) for key, item in value.items()}
+    return value
 
 
 def replace(old: T, **changes: Any) -> T:  # noqa: ANN401 - the fields have types of their own

@@ -19,7 +19,6 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Machine, Platform, Python
 from imprint.planning.rule import asks_for_gpu
-from imprint.planning.wire import plan_to_json
 from imprint.provisioning.options import SetupOptions, free_threaded, sources_of
 from imprint.results import Notice, Result
 from imprint.runtime.distributions.embedding_needs import BASE_LOCK
@@ -93,7 +92,7 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
         folder.finish(manifest)
     data: dict[str, Any] = {
         "folder": str(root),
-        "plan": plan_to_json(plan),
+        "plan": plan.to_json(),
         "builds": list(builds),
         "platform": spot.triple,
         "python": spot.python,

@@ -187,7 +187,7 @@ def _holds_gpu_build(context: Context) -> bool:
     from imprint.runtime.target import current_target
 
     try:
-        if _load(context).text("model.device") == "cpu":
+        if _load(context).device == "cpu":
             return False
         target = current_target(context.home, Findings())
     except ImprintError:

@@ -309,7 +309,7 @@ def _announce(  # noqa: PLR0913, PLR0917 - one call site
         if options.require_gpu:
             raise ImprintError(line, hint=why, code="gpu-not-used")
         missed = Notice("gpu-not-used", line, why)
-    elif settings.text("model.device") == "gpu" and not hello.on_gpu:
+    elif settings.device == "gpu" and not hello.on_gpu:
         planned = place.plan.device is not None
         code = "gpu-not-proved" if planned else place.plan.code
         hint = helps("run", command=command_for(place.target)) if planned else place.plan.hint

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from imprint.context import Context
-from imprint.planning.wire import machine_to_json
 from imprint.probing.survey import survey
 from imprint.probing.this_machine import RealHost
 from imprint.results import Result
@@ -27,4 +26,4 @@ def machine(context: Context, venv: Path | None = None, *, redacted: bool = Fals
     if target is not None and target.refused is not None:
         raise target.refused
     found = survey(RealHost(), python=target.python if target else None)
-    return Result(machine_to_json(redact(found) if redacted else found))
+    return Result((redact(found) if redacted else found).to_json())

@@ -14,7 +14,6 @@ from imprint.hints import helps
 from imprint.planning.facts import is_free_threaded
 from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.rule import decide
-from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import download_for
 from imprint.results import Notice, Result
 from imprint.situation.asked import unused_gpu_device
@@ -70,7 +69,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
             pending, warnings_found, errors = _judged(context, target, inputs, prove)
             warnings = (*warnings, *warnings_found)
     warnings = (*warnings, *unused_gpu_device(context))
-    data = plan_to_json(inputs.plan)
+    data = inputs.plan.to_json()
     if data["installed"] is None and options.installed is None and target is not None and target.version is not None:
         data["installed"] = {"build": None, "version": target.version}
     data["pending"] = data["pending"] if pending is None else pending

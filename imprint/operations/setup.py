@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from imprint.context import Context
-from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import Download, sizes_of
 from imprint.provisioning.notices import (
     changes_to_json,
@@ -107,7 +106,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
         expected = download_for_change(context, inputs, change, seams)
     changes = change.changes if change is not None else ()
     data: dict[str, Any] = {
-        "plan": plan_to_json(inputs.plan),
+        "plan": inputs.plan.to_json(),
         "check": None,
         "status": verdict.to_json(),
         "changes": changes_to_json(changes),

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from imprint.planning.builds import CPU, BuildTable
 from imprint.planning.gates import Fit, preference
-from imprint.planning.model import Gpu, Installed, Machine, Plan, Request, Verdict
+from imprint.planning.model import DEVICES, Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
 from imprint.sizes import in_units
 from imprint.values import Record, replace
-
-_DEVICES = ("cpu", "gpu", "auto")
 
 
 class Choice(Record):
@@ -29,7 +27,7 @@ def device_choices(
 ) -> tuple[Choice, ...]:
     """Return the values of `model.device`; `auto` is available wherever the CPU is, since it falls back to it."""
     choices = []
-    for value in _DEVICES:
+    for value in DEVICES:
         plan = decide(replace(request, device=value), machine, builds, verdicts, installed)
         wanted = plan.build is not None and (value != "gpu" or _on_gpu(plan, builds))
         detail = _detail(plan, builds)

@@ -1,14 +1,51 @@
 """The values that planning works on: what was seen (facts), asked (request), recorded (verdicts) and decided (plan).
 
 Every field may be None where a fact is unknown; unknown is never an empty string, -1 or 0. The JSON form of each
-value is in `wire.py`. Nothing here does I/O.
+value has its fields as keys (`Record.to_json`), and `wire.py` reads it. Nothing here does I/O.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
 from imprint.values import Record
+
+SCHEMA = 1
+"""The form of the documents that is written, and the newest that is read."""
+
+
+AskedDevice = Literal["cpu", "gpu", "auto"]
+"""What `model.device` may be; `auto` plans as `gpu` does, without insisting."""
+
+NvidiaStatus = Literal[
+    "ok",
+    "none",
+    "driver-missing",
+    "no-device",
+    "bad-visible-devices",
+    "driver-mismatch",
+    "compat-unsupported",
+    "uvm-unavailable",
+    "timeout",
+    "error",
+]
+"""How NVIDIA's driver answered; None is unknown."""
+
+GpuKind = Literal["discrete", "integrated", "software"]
+
+DEVICES: tuple[AskedDevice, ...] = get_args(AskedDevice)
+STATUSES: tuple[NvidiaStatus, ...] = get_args(NvidiaStatus)
+GPU_KINDS: tuple[GpuKind, ...] = get_args(GpuKind)
+
+
+class Document(Record):
+    """A record that stands alone as a document, and says which form it has."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document."""
+        return {"schema": SCHEMA, **super().to_json()}
+
 
 # --- what was seen -----------------------------------------------------------------------------------------------
 
@@ -64,9 +101,9 @@ class Gpu(Record):
 
 
 class Nvidia(Record):
-    """What libcuda and the driver answered. `status` is one of the words of the machine document, None unknown."""
+    """What libcuda and the driver answered."""
 
-    status: str | None = None
+    status: NvidiaStatus | None = None
     driver: str | None = None
     kernel_driver: str | None = None
     cuda: str | None = None
@@ -76,11 +113,11 @@ class Nvidia(Record):
 
 
 class OtherGpu(Record):
-    """A GPU that is not NVIDIA's; `kind` is discrete, integrated or software."""
+    """A GPU that is not NVIDIA's."""
 
     vendor: str | None = None
     name: str | None = None
-    kind: str | None = None
+    kind: GpuKind | None = None
     api: str | None = None
     memory_mib: int | None = None
 
@@ -100,7 +137,7 @@ class Rocm(Record):
     kfd_access: bool | None = None
 
 
-class Machine(Record):
+class Machine(Document):
     """Everything a plan depends on that was read from a machine; the machine document of docs/json.md."""
 
     platform: Platform = Platform()
@@ -117,13 +154,13 @@ class Machine(Record):
 
 
 class Request(Record):
-    """What the configuration asks for: `device` cpu, gpu or auto; `gpu_device` auto, an index or a UUID.
+    """What the configuration asks for: `device`, and `gpu_device`: auto, an index or a UUID.
 
     `portable_gpu` allows the build for GPUs of every vendor; `portable_is_faster` says whether a kept measurement on
     this machine shows that build faster than the CPU and in agreement with it, None where nothing was measured.
     """
 
-    device: str = "cpu"
+    device: AskedDevice = "cpu"
     gpu_device: str = "auto"
     portable_gpu: bool = True
     portable_is_faster: bool | None = None
@@ -151,6 +188,12 @@ class Verdict(Record):
     time: str | None = None
     fingerprint: Fingerprint = Fingerprint()
     detail: str | None = None
+
+
+class Verdicts(Document):
+    """The document of recorded verdicts."""
+
+    verdicts: tuple[Verdict, ...]
 
 
 class Installed(Record):
@@ -187,7 +230,7 @@ class Note(Record):
     reason: str
 
 
-class Plan(Record):
+class Plan(Document):
     """The decision: which build, on which device, and one reason. `build` None: no build exists for this machine.
 
     `reason` is one sentence fragment without capital or full stop; `lock` names a file in locks/; sizes are bytes,

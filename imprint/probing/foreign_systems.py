@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from imprint.planning.model import Cpu, OtherGpu
+from imprint.planning.model import Cpu, GpuKind, OtherGpu
 from imprint.probing.host import Host
 from imprint.values import Record, replace
 
@@ -131,7 +131,7 @@ def parse_macos_displays(text: str) -> tuple[OtherGpu, ...] | None:
 def _windows_gpu(vendor: str, name: str | None, memory: int | None) -> OtherGpu:
     # Windows does not say which adapters are integrated. Names do: a card is an Arc A or B, or a Radeon RX, Pro or VII.
     cards = r"\bArc(?:\(TM\))? (?:Pro )?[AB]\d{2,}|\bRadeon (?:\(TM\) )?(?:RX|Pro W|PRO W|VII|R9)\b"
-    kind = "discrete" if re.search(cards, name or "") else "integrated"
+    kind: GpuKind = "discrete" if re.search(cards, name or "") else "integrated"
     return OtherGpu(vendor, name, kind, "d3d12", memory if kind == "discrete" else None)
 
 

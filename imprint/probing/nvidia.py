@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from imprint.planning.driver import hides_every_gpu
-from imprint.planning.model import Nvidia, Platform
+from imprint.planning.model import Nvidia, NvidiaStatus, Platform
 from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
 from imprint.values import Record, replace
@@ -148,6 +148,7 @@ def parse_kernel_driver(proc: str | None, module: str | None) -> str | None:
 
 def without_library(traces: Traces, platform: Platform) -> Nvidia:
     """Return the answer for a Linux machine on which the loader finds no libcuda."""
+    status: NvidiaStatus
     notice = None
     # In a container /proc shows the host's module; without a GPU passed in that is no driver missing here.
     module = traces.kernel_driver is not None and not platform.container

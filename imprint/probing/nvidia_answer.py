@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint.last_words import decisive_line, how_it_ended
-from imprint.planning.model import Gpu, Nvidia
+from imprint.planning.model import Gpu, Nvidia, NvidiaStatus
 from imprint.probing.host import ChildResult
 from imprint.probing.libraries import in_stubs
 from imprint.values import Record
@@ -30,7 +30,7 @@ _CUDA_NAMES = {
     _UNKNOWN: "CUDA_ERROR_UNKNOWN",
 }
 
-_STATUS_OF_CODE = {
+_STATUS_OF_CODE: Mapping[int, NvidiaStatus] = {
     _NO_DEVICE: "no-device",
     _INVALID_DEVICE: "bad-visible-devices",
     _DRIVER_MISMATCH: "driver-mismatch",
@@ -38,7 +38,7 @@ _STATUS_OF_CODE = {
     _UNKNOWN: "uvm-unavailable",
 }
 
-_Status = tuple[str, str | None, tuple[Gpu, ...] | None]
+_Status = tuple[NvidiaStatus, str | None, tuple[Gpu, ...] | None]
 """A status of the machine document, what was seen, and the GPUs (None: unknown)."""
 
 _NVML_MISMATCH = 18

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from imprint import envvars
-from imprint.planning.model import OtherGpu, Rocm, Vulkan
+from imprint.planning.model import GpuKind, OtherGpu, Rocm, Vulkan
 from imprint.probing.host import Host
 from imprint.probing.libraries import find_library
 
@@ -102,7 +102,7 @@ def _card(host: Host, card: str, api: str | None) -> OtherGpu | None:
     )
 
 
-def _kind(host: Host, card: str, vendor: str, memory: str) -> str | None:
+def _kind(host: Host, card: str, vendor: str, memory: str) -> GpuKind | None:
     """Return discrete or integrated, None where nothing tells."""
     if vendor == "amd":
         # Only chips with a processor have this voltage rail (kernel, amdgpu_pm.c); a card names its memory's maker.

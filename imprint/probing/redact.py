@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from imprint import envvars
 from imprint.planning.driver import WSL_LIBRARIES, hides_every_gpu
-from imprint.planning.model import Cpu, Gpu, Libc, Machine, Nvidia, OtherGpu, Platform, Python
+from imprint.planning.model import GPU_KINDS, STATUSES, Cpu, Gpu, Libc, Machine, Nvidia, OtherGpu, Platform, Python
 from imprint.probing.processor import FLAGS
 from imprint.redaction import HIDDEN, chip_words, redact_chip, redact_text
 from imprint.values import replace
@@ -29,10 +29,6 @@ _ARCHITECTURES = (
     *("x86_64", "aarch64", "i686", "armv7l", "ppc64le", "ppc64", "s390x", "riscv64", "loongarch64", "sparc64"),
 )
 _LIBCS = ("glibc", "musl", "bionic", "uclibc")
-_STATUSES = (
-    *("ok", "none", "driver-missing", "no-device", "bad-visible-devices", "driver-mismatch", "compat-unsupported"),
-    *("uvm-unavailable", "timeout", "error"),
-)
 _VENDORS = ("nvidia", "amd", "intel", "apple", "qualcomm", "arm", "google", "microsoft", "mesa", "imagination")
 _UUID = re.compile(r"(?:GPU|MIG)-", re.IGNORECASE)
 _INDEX = re.compile(r"-?\d{1,3}")
@@ -60,7 +56,7 @@ def redact(machine: Machine) -> Machine:
         other_gpus=None if others is None else tuple(map(_other_gpu, others)),
         vulkan=replace(
             machine.vulkan,
-            status=_one_of(machine.vulkan.status, (*_STATUSES, "missing")),
+            status=_one_of(machine.vulkan.status, (*STATUSES, "missing")),
             loader=_library(machine.vulkan.loader),
             error=_text(machine.vulkan.error, chips),
         ),
@@ -95,7 +91,7 @@ def _cpu(found: Cpu) -> Cpu:
 def _nvidia(found: Nvidia, uuids: Mapping[str, str], chips: frozenset[str]) -> Nvidia:
     return replace(
         found,
-        status=_one_of(found.status, _STATUSES),
+        status=_one_of(found.status, STATUSES),
         driver=_shaped(found.driver, _VERSION),
         kernel_driver=_shaped(found.kernel_driver, _VERSION),
         cuda=_shaped(found.cuda, _VERSION),
@@ -120,7 +116,7 @@ def _other_gpu(gpu: OtherGpu) -> OtherGpu:
         gpu,
         vendor=_one_of(gpu.vendor, _VENDORS),
         name=redact_chip(gpu.name),
-        kind=_one_of(gpu.kind, ("discrete", "integrated", "software")),
+        kind=_one_of(gpu.kind, GPU_KINDS),
         api=_one_of(gpu.api, ("vulkan", "d3d12", "metal")),
     )
 

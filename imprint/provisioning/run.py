@@ -14,7 +14,6 @@ from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.planning.model import Device, Installed, Plan
-from imprint.planning.wire import plan_to_json
 from imprint.provisioning.downloads import Download, download_into, sizes_of
 from imprint.provisioning.notices import (
     changes_to_json,
@@ -147,7 +146,7 @@ class Run:
         changes = self.place.changed(before, ended.target)
         verdict = self._verdict(ended, plan)
         data: dict[str, Any] = {
-            "plan": plan_to_json(plan),
+            "plan": plan.to_json(),
             "check": ended.check.to_json() if ended.check is not None else None,
             "status": self._status(verdict, ended, plan),
             "changes": changes_to_json(changes),
@@ -197,7 +196,7 @@ class Run:
         if not self._elsewhere or ended.refused is not None or "model.device" not in self.context.flags:
             return ()
         asked = self.context.flags["model.device"]
-        configured = config.load(self.context.home, self.context.environ, {}).text("model.device")
+        configured = config.load(self.context.home, self.context.environ, {}).device
         if configured == asked:
             return ()
         message = (

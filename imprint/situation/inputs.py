@@ -161,7 +161,7 @@ def request_of(context: Context) -> Request:
     """Return what the configuration of this run asks for. Raises as `config.load` does."""
     settings = config.load(context.home, context.environ, context.flags)
     return Request(
-        device=settings.text("model.device"),
+        device=settings.device,
         gpu_device=settings.text("model.gpu_device"),
         portable_gpu=settings.get("runtime.portable_gpu").value is not False,
     )

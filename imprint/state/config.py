@@ -13,12 +13,13 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from imprint import envvars
 from imprint.errors import ImprintError, InvalidValueError, StateError
 from imprint.hints import helps
 from imprint.paths import Home
+from imprint.planning.model import AskedDevice
 from imprint.quoting import typed
 from imprint.state.settings import (
     KEYS,
@@ -77,6 +78,11 @@ class Config(Record):
     def text(self, key: str) -> str:
         """Return a key's value as text; a key without one is a mistake of the caller."""
         return str(self.get(key).value)
+
+    @property
+    def device(self) -> AskedDevice:
+        """What embeddings are asked to run on."""
+        return cast("AskedDevice", self.text("model.device"))
 
 
 def load(home: Home, environ: Mapping[str, str], flags: Mapping[str, str]) -> Config:

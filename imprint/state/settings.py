@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from imprint import envvars
 from imprint.errors import InvalidValueError
 from imprint.hints import helps
+from imprint.planning.model import DEVICES
 from imprint.values import Record
 
 Value = str | int | bool
@@ -80,12 +81,10 @@ def _gpu(text: str) -> str:
     return text
 
 
-_DEVICES = ("cpu", "gpu", "auto")
-
 KEYS: dict[str, Key] = {
     key.name: key
     for key in (
-        Key("model.device", "cpu", _one_of(*_DEVICES), "cpu, gpu or auto", _DEVICES),
+        Key("model.device", "cpu", _one_of(*DEVICES), "cpu, gpu or auto", DEVICES),
         Key("model.gpu_device", "auto", _gpu, "auto, an index like 0, or a UUID like GPU-…", ("auto",)),
         Key("model.name", "all-minilm-l6-v2", _text, "a model that `imprint model list` shows"),
         Key("model.file", "auto", _text, "auto or the name of one of the model's files", ("auto",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from imprint.errors import UsageError
 from imprint.paths import Home
 from imprint.planning import wire
-from imprint.planning.model import Verdict
+from imprint.planning.model import Verdict, Verdicts
 from imprint.state import files
 from imprint.state.findings import Findings
 
@@ -32,4 +32,4 @@ def load(home: Home, findings: Findings | None = None) -> tuple[Verdict, ...]:
 def record(home: Home, verdict: Verdict, findings: Findings | None = None) -> None:
     """Add a verdict in place of one with the same fingerprint. The caller holds the mutex."""
     others = [other for other in load(home, findings) if other.fingerprint != verdict.fingerprint]
-    files.write_json(home.verdicts, wire.verdicts_to_json([*others, verdict][-KEPT:]), within=home.root)
+    files.write_json(home.verdicts, Verdicts((*others, verdict)[-KEPT:]).to_json(), within=home.root)

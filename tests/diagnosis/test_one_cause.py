@@ -21,7 +21,7 @@ from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import blamed
 from imprint.paths import Home
-from imprint.planning.model import Installed, Nvidia, Request
+from imprint.planning.model import AskedDevice, Installed, Nvidia, NvidiaStatus, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.probing.interpreter import CHILD
 from imprint.probing.once import OnceHost
@@ -152,7 +152,9 @@ NO_GPU = Nvidia("none", gpus=())
 @pytest.mark.parametrize(
     ("device", "container", "hinted"), [("gpu", True, True), ("gpu", False, False), ("auto", True, False)]
 )
-def test_a_container_without_its_gpu_is_told_how_to_get_it(device: str, *, container: bool, hinted: bool) -> None:
+def test_a_container_without_its_gpu_is_told_how_to_get_it(
+    device: AskedDevice, *, container: bool, hinted: bool
+) -> None:
     machine = replace_value(
         CPU_MACHINE, platform=replace_value(CPU_MACHINE.platform, container=container), nvidia=NO_GPU
     )
@@ -196,7 +198,7 @@ def test_all_packages_that_are_missing_are_named_where_nobody_could_look_for_eac
 
 
 @pytest.mark.parametrize("status", ["driver-mismatch", "compat-unsupported", "uvm-unavailable", "timeout", "error"])
-def test_a_driver_of_which_nothing_is_known_is_not_called_none(status: str) -> None:
+def test_a_driver_of_which_nothing_is_known_is_not_called_none(status: NvidiaStatus) -> None:
     machine = replace_value(CPU_MACHINE, nvidia=Nvidia(status, gpus=()))
     for found in run(CHECKS, replace(GPU_ENVIRONMENT, machine=machine, device_asked="gpu")):
         assert "None" not in found.seen

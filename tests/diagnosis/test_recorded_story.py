@@ -9,7 +9,7 @@ make their answers of a verdict, and doctor by its own checks. The commands them
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +20,7 @@ from imprint.diagnosis.facts import Proof as Recorded
 from imprint.diagnosis.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.embed import blamed
-from imprint.planning.model import Installed, Machine, Request
+from imprint.planning.model import AskedDevice, Installed, Machine, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.verdict import TargetVerdict, decide
@@ -42,7 +42,7 @@ def planned(facts: Facts) -> Facts:
     if facts.plan is not None:
         return facts
     installed = Installed(facts.installed_build, None) if facts.installed_build is not None else None
-    request = Request(device=facts.device_asked or "cpu")
+    request = Request(device=cast("AskedDevice", facts.device_asked or "cpu"))
     plan = plan_for(request, facts.machine or Machine(), load_builds(digests=False), (), installed)
     return replace(facts, plan=plan)
 

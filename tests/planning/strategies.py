@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import (
+    STATUSES,
     Gpu,
     Installed,
     Libc,
@@ -19,7 +20,6 @@ from imprint.planning.model import (
     Request,
     Verdict,
 )
-from imprint.planning.wire import STATUSES
 from imprint.values import replace
 from planning.conftest import TABLE
 

@@ -12,7 +12,7 @@ from imprint.planning.builds import BuildTable
 from imprint.planning.fingerprints import complete_verdict
 from imprint.planning.model import Installed, Machine, Plan, Request
 from imprint.planning.rule import decide
-from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_from_json, plan_to_json
+from imprint.planning.wire import machine_from_json, partial_verdicts_from_json, plan_from_json
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.json"))
 KEYS = {"why", "request", "machine", "verdicts", "installed", "expect"}
@@ -44,7 +44,7 @@ def test_plan_is_the_expected_one(path: Path, table: BuildTable) -> None:
     case = case_of(path)
     _, plan = planned(case, table)
     expect = case["expect"]
-    found = plan_to_json(plan)
+    found = plan.to_json()
     for key in ("build", "code", "provisional", "version", "lock", "pending"):
         assert found[key] == expect.get(key, found[key]), key
     if "device_index" in expect:
@@ -71,7 +71,7 @@ def assert_says(expect: dict[str, Any], plan: Plan) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_plan_survives_its_json_form(path: Path, table: BuildTable) -> None:
     _, plan = planned(case_of(path), table)
-    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
+    assert plan_from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 def test_no_two_machines_are_the_same_case() -> None:

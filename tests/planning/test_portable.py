@@ -8,6 +8,7 @@ from imprint.planning.builds import PORTABLE, Build, BuildTable, Wheel
 from imprint.planning.explain import explain
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import (
+    AskedDevice,
     Gpu,
     Installed,
     Libc,
@@ -127,7 +128,8 @@ def test_cuda_comes_first_and_its_failed_check_ends_on_the_cpu() -> None:
 
 
 def test_it_is_explained_like_the_others() -> None:
-    for device, outcome in (("gpu", "pass"), ("cpu", "refused")):
+    asked: tuple[tuple[AskedDevice, str], ...] = (("gpu", "pass"), ("cpu", "refused"))
+    for device, outcome in asked:
         gates = {one.build: one.gates for one in explain(Request(device), MACHINE, WITH_WEBGPU, ())}
         assert gates["webgpu"][0].outcome == outcome
     elsewhere = replace(MACHINE, python=Python("3.13.0"))

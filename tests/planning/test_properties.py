@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from imprint.planning import reasons
 from imprint.planning.explain import explain
-from imprint.planning.model import Gpu, Installed, Machine, Plan, Platform, Python, Request, Verdict
+from imprint.planning.model import AskedDevice, Gpu, Installed, Machine, Plan, Platform, Python, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.versions import parse_version
-from imprint.planning.wire import machine_from_json, machine_to_json, plan_from_json, plan_to_json
+from imprint.planning.wire import machine_from_json, plan_from_json
 from imprint.values import replace
 from planning.conftest import DOCUMENT, PROFILE, TABLE
 from planning.strategies import (
@@ -58,7 +58,7 @@ def test_every_machine_gets_the_same_plan_twice(situation: Situation) -> None:
 def test_nonsense_gets_a_plan_too(machine: Machine, request: Request, gpu_device: str) -> None:
     plan = decide(replace(request, gpu_device=gpu_device), machine, TABLE, (), None)
     assert plan.reason.isprintable()
-    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
+    assert plan_from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 @PROFILE
@@ -144,7 +144,7 @@ def test_a_planned_gpu_has_code_and_driver(machine: Machine, request: Request) -
     plan = decide(request, machine, TABLE, (), None)
     if plan.device is None or plan.build is None:
         return
-    document = machine_to_json(machine)
+    document = machine.to_json()
     gpu = next(gpu for gpu in document["nvidia"]["gpus"] if gpu["index"] == plan.device.index)
     assert (
         coverage_twin.how(DOCUMENT, plan.build, document, gpu) == {"gpu-native": "native", "gpu-jit": "ptx"}[plan.code]
@@ -154,7 +154,7 @@ def test_a_planned_gpu_has_code_and_driver(machine: Machine, request: Request) -
 @PROFILE
 @given(gpu_machines | machines)
 def test_every_admissible_pair_is_planned(machine: Machine) -> None:
-    document = machine_to_json(machine)
+    document = machine.to_json()
     for gpu in document["nvidia"]["gpus"] or ():
         ways = {name: coverage_twin.how(DOCUMENT, name, document, gpu) for name in CUDA_BUILDS}
         plan = decide(Request("gpu", str(gpu["index"])), machine, TABLE, (), None)
@@ -245,14 +245,14 @@ def test_nothing_moves_unless_something_is_pending(situation: Situation) -> None
 @PROFILE
 @given(machines)
 def test_a_machine_survives_its_json_form(machine: Machine) -> None:
-    assert machine_from_json(json.loads(json.dumps(machine_to_json(machine)))) == machine
+    assert machine_from_json(json.loads(json.dumps(machine.to_json()))) == machine
 
 
 @PROFILE
 @given(situations())
 def test_a_plan_survives_its_json_form(situation: Situation) -> None:
     plan = plan_of(situation)
-    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
+    assert plan_from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
 @PROFILE
@@ -277,6 +277,6 @@ def test_a_gpu_alone_is_what_auto_takes() -> None:
 
 
 @pytest.mark.parametrize("device", ["gpu", "auto"])
-def test_the_empty_machine_gets_an_answer(device: str) -> None:
+def test_the_empty_machine_gets_an_answer(device: AskedDevice) -> None:
     plan = decide(Request(device), Machine(), TABLE, (), None)
     assert (plan.build, plan.code) == (None, "os-no-wheel")

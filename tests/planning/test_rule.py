@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from imprint.planning.builds import Ptx
@@ -312,7 +314,8 @@ def test_reasons_name_what_was_seen() -> None:
     )
     assert reason(Nvidia("timeout")) == "the NVIDIA driver could not be read (it did not answer in time)"
     assert reason(Nvidia()) == "the NVIDIA driver could not be read (it was not checked)"
-    assert reason(Nvidia("new word")) == "the NVIDIA driver could not be read (its status is unknown to this version)"
+    new: Any = "new word"
+    assert reason(Nvidia(new)) == "the NVIDIA driver could not be read (its status is unknown to this version)"
     assert reason(Nvidia("ok", gpus=(AMPERE,))) == (
         "the NVIDIA driver could not be read (neither its version nor its CUDA version is known)"
     )

@@ -13,6 +13,7 @@ from imprint.planning.model import (
     Libc,
     Machine,
     Nvidia,
+    NvidiaStatus,
     Plan,
     Platform,
     Python,
@@ -29,7 +30,7 @@ KEPLER = Gpu(2, "GPU-k", "GT 730", "3.5", 2048)
 LINUX = Platform("linux", "x86_64", Libc("glibc", "2.35"))
 
 
-def machine(*gpus: Gpu, driver: str = "580.65.06", status: str = "ok", platform: Platform = LINUX) -> Machine:
+def machine(*gpus: Gpu, driver: str = "580.65.06", status: NvidiaStatus = "ok", platform: Platform = LINUX) -> Machine:
     return Machine(platform=platform, python=Python("3.12.4", "cp312"), nvidia=Nvidia(status, driver, gpus=gpus))
 
 

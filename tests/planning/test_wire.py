@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from imprint.errors import UsageError
-from imprint.planning.model import Fingerprint, Installed, Machine, Verdict
+from imprint.planning.model import Fingerprint, Installed, Machine, Verdict, Verdicts
 from imprint.planning.wire import (
     machine_from_json,
-    machine_to_json,
     partial_verdicts_from_json,
     plan_from_json,
     verdict_from_json,
     verdicts_from_json,
-    verdicts_to_json,
 )
 
 PLAN = {"code": "device-cpu", "reason": "model.device is cpu"}
@@ -29,7 +27,7 @@ def test_a_null_and_an_empty_list_differ() -> None:
 
 
 def test_the_envelope_is_taken_off() -> None:
-    bare = machine_to_json(Machine())
+    bare = Machine().to_json()
     envelope = {"schema": 1, "command": "machine", "ok": True, "data": bare, "warnings": [], "errors": []}
     assert machine_from_json(envelope) == Machine()
 
@@ -92,7 +90,7 @@ def test_a_plan_needs_no_more_than_its_code_and_reason() -> None:
 
 def test_verdicts_survive_their_json_form() -> None:
     verdicts = (Verdict("cuda13", "ok"), Verdict("cuda12", "failed", "crashed", "now", Fingerprint(driver="580")))
-    assert verdicts_from_json(verdicts_to_json(verdicts)) == verdicts
+    assert verdicts_from_json(Verdicts(verdicts).to_json()) == verdicts
 
 
 def test_a_bare_list_of_verdicts_is_read_too() -> None:

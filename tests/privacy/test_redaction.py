@@ -18,9 +18,8 @@ from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import counts
 from imprint.errors import ImprintError
 from imprint.planning.builds import parse_builds
-from imprint.planning.model import Machine, OtherGpu, Request
+from imprint.planning.model import AskedDevice, Machine, OtherGpu, Request
 from imprint.planning.rule import decide
-from imprint.planning.wire import machine_to_json
 from imprint.probing.redact import redact
 from imprint.redaction import redact_chip, redact_text, vocabulary
 from imprint.values import Record, fields_of
@@ -94,7 +93,7 @@ def test_what_was_found_can_still_be_read(path: Path) -> None:
 def test_no_secret_in_any_field_of_a_machine_is_left(machine: Machine, secret: str, shape: str) -> None:
     changed = redact(planted(machine, lambda text: shape.format(secret, text)))
     assert secret not in json.dumps(asdict(changed), ensure_ascii=False)
-    assert secret not in json.dumps(machine_to_json(changed), ensure_ascii=False)
+    assert secret not in json.dumps(changed.to_json(), ensure_ascii=False)
 
 
 TABLE = parse_builds(json.loads((ROOT / "data" / "builds.json").read_text("utf-8")), {}, "")
@@ -102,7 +101,7 @@ TABLE = parse_builds(json.loads((ROOT / "data" / "builds.json").read_text("utf-8
 
 @settings(deadline=None)
 @given(machine=machines | odd_machines, device=st.sampled_from(["cpu", "gpu", "auto"]))
-def test_a_redacted_machine_gives_the_same_plan(machine: Machine, device: str) -> None:
+def test_a_redacted_machine_gives_the_same_plan(machine: Machine, device: AskedDevice) -> None:
     def essence(one: Machine) -> tuple[object, ...]:
         plan = decide(Request(device), one, TABLE, (), None)
         return plan.build, plan.code, plan.provisional, [(refusal.build, refusal.code) for refusal in plan.refused]

@@ -26,7 +26,7 @@ from imprint.diagnosis.facts import (
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning.builds import Wheel, parse_builds
 from imprint.planning.model import Cpu, Device, Gpu, Installed, Libc, Machine, Nvidia, Plan, Platform, Python
-from imprint.planning.wire import machine_from_json, machine_to_json, plan_from_json, plan_to_json
+from imprint.planning.wire import machine_from_json, plan_from_json
 
 CUDA_LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13", "libcudart.so.13", "libcurand.so.10")
 GPU = Gpu(0, "GPU-11111111-2222-3333-4444-555555555555", "NVIDIA L4", "8.9", 23034, 22000, False, False, "0000:01:00.0")
@@ -167,9 +167,7 @@ def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON 
     if value is None:
         return None
     if name in {"machine", "plan", "waiting"}:
-        before = (
-            machine_to_json(base.machine or Machine()) if name == "machine" else plan_to_json(base.plan or CPU_PLAN)
-        )
+        before = (base.machine or Machine()).to_json() if name == "machine" else (base.plan or CPU_PLAN).to_json()
         return (machine_from_json if name == "machine" else plan_from_json)(_over(before, value))
     if name in _RECORDS:
         there = getattr(base, name)
