@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar, cast
+
+from imprint.values import Record
 
 _ORDER = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """What changes the direction of text (Unicode Standard Annex 9, section 2)."""
@@ -28,21 +30,34 @@ def printable_line(text: str) -> str:
     return _IN_A_LINE.sub(_code, text)
 
 
-def printable_data(value: Any, lines: frozenset[str] = frozenset()) -> Any:  # noqa: ANN401 - JSON
-    """Return JSON-shaped data with each string, keys included, as `printable_line` has it.
+T = TypeVar("T")
 
-    The values of the keys `lines` are texts of ours with several lines.
+
+def printable_data(value: T, lines: frozenset[str] = frozenset()) -> T:
+    """Return a payload with each string, keys included, as `printable_line` has it.
+
+    The values of the fields or keys `lines` are texts of ours with several lines.
     """
+    return cast("T", _clean(value, lines))
+
+
+def _clean(value: object, lines: frozenset[str]) -> object:
     if isinstance(value, str):
         return printable_line(value)
+    if isinstance(value, Record):
+        return type(value)(**_members(value.__dict__, lines))
     if isinstance(value, Mapping):
-        return {
-            printable_data(key): printable(one) if key in lines and isinstance(one, str) else printable_data(one, lines)
-            for key, one in value.items()
-        }
+        return _members(value, lines)
     if isinstance(value, list | tuple):
-        return [printable_data(one, lines) for one in value]
+        return type(value)(_clean(one, lines) for one in value)
     return value
+
+
+def _members(value: Mapping[str, object], lines: frozenset[str]) -> dict[str, object]:
+    return {
+        printable_line(key): printable(one) if key in lines and isinstance(one, str) else _clean(one, lines)
+        for key, one in value.items()
+    }
 
 
 def printable_json(document: str) -> str:

@@ -1,16 +1,17 @@
-"""What an operation returns: the `data` of the JSON envelope and the notices beside it."""
+"""What an operation returns: its payload, of which `data` is the JSON form, and the notices beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from imprint.errors import ImprintError
+from imprint.values import Record, as_json
+
+P_co = TypeVar("P_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Record):
     """A warning or an error that did not stop the operation from answering: stable code, sentence, optional hint."""
 
     code: str
@@ -23,13 +24,23 @@ class Notice:
         return cls(error.specific_code, error.message, error.hint)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The answer of one use case. `data` is JSON-shaped and final as docs/json.md describes; `ok` is: no errors."""
+class Empty(Record):
+    """The payload of a command that was refused before it could answer."""
 
-    data: Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[P_co]):
+    """The answer of one use case. `payload` is a record, whose fields docs/json.md describes; `ok` is: no errors."""
+
+    payload: P_co
     warnings: tuple[Notice, ...] = ()
-    errors: tuple[Notice, ...] = field(default=())
+    errors: tuple[Notice, ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The JSON form of the payload, `data` of the envelope."""
+        data: dict[str, Any] = as_json(self.payload)
+        return data
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, Literal, NoReturn, TypeVar, dataclass_transform, get_type_hints
 
+Value = str | int | bool
+"""What a setting can be: a word, a number, yes or no."""
+
 
 class Absent(Enum):
     """The type of `ABSENT`, which a field holds whose key the JSON form then lacks; false, so that `if` passes it."""

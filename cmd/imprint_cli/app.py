@@ -14,7 +14,7 @@ import typer
 from imprint.errors import InterruptedByUserError, UsageError
 from imprint.hints import helps
 from imprint.printable import printable_data
-from imprint.results import Notice, Result
+from imprint.results import Empty, Notice, Result
 from imprint_cli import exits, human, machine
 from imprint_cli.answer import Answer
 from imprint_cli.help import with_our_help
@@ -166,6 +166,10 @@ def _help_hint(words: tuple[str, ...]) -> str:
     return helps("help", command=" ".join(("imprint", *words)))
 
 
+_OF_SEVERAL_LINES = frozenset({"report"})
+"""The fields whose texts keep their line ends; every other text is shown as one line."""
+
+
 def _print(command: str, answer: Answer, *, as_json: bool) -> int:
     result = answer.result
     code = exits.exit_code_of_notices(result.errors) if answer.exit_code is None else answer.exit_code
@@ -174,7 +178,7 @@ def _print(command: str, answer: Answer, *, as_json: bool) -> int:
         return code
     if answer.text is None:
         machine.emit(result.data)
-    elif text := answer.text(printable_data(result.data, answer.lines)):
+    elif text := answer.text(printable_data(result.payload, _OF_SEVERAL_LINES)):
         human.show(text)
     human.say_notices(result.warnings, result.errors)
     if answer.hint is not None and result.ok:
@@ -184,6 +188,6 @@ def _print(command: str, answer: Answer, *, as_json: bool) -> int:
 
 def _refuse(command: str, notice: Notice, code: int, *, as_json: bool) -> int:
     if as_json:
-        return _print(command or "imprint", Answer(Result({}, errors=(notice,)), None, code), as_json=True)
+        return _print(command or "imprint", Answer(Result(Empty(), errors=(notice,)), None, code), as_json=True)
     human.say_notice("error", notice)
     return code

@@ -2,13 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from imprint.printable import printable_json
-from imprint.results import Notice, Result
+from imprint.results import Result
 from imprint.runtime.events import Event
+from imprint.values import as_json
 
 SCHEMA = 1
 
@@ -16,22 +17,18 @@ STREAMING = frozenset({"setup", "bootstrap"})
 """Commands whose `--json` is NDJSON: events, then one line with `"event": "result"`."""
 
 
-def envelope(command: str, result: Result) -> dict[str, Any]:
+def envelope(command: str, result: Result[Any]) -> dict[str, Any]:
     """Return the envelope of a result; a streaming command's carries `event` as its first key."""
     document: dict[str, Any] = {"event": "result"} if command in STREAMING else {}
     document |= {
         "schema": SCHEMA,
         "command": command,
         "ok": result.ok,
-        "data": dict(result.data),
-        "warnings": _remarks(result.warnings),
-        "errors": _remarks(result.errors),
+        "data": result.data,
+        "warnings": as_json(result.warnings),
+        "errors": as_json(result.errors),
     }
     return document
-
-
-def _remarks(notices: Iterable[Notice]) -> list[dict[str, str | None]]:
-    return [{"code": notice.code, "message": notice.message, "hint": notice.hint} for notice in notices]
 
 
 def event_line(event: Event, now: datetime) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Runs the setup operation for the commands that provision: shows its progress, asks before a large download."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from imprint.context import Context
 from imprint.errors import UsageError
@@ -16,6 +18,9 @@ from imprint_cli.answer import Answer
 from imprint_cli.machine import emit_event
 from imprint_cli.progress import Progress
 from imprint_cli.render import describe_build, render_download
+
+if TYPE_CHECKING:
+    from imprint.operations.bundle import Bundle
 
 
 def provision(
@@ -54,7 +59,7 @@ def _read(document: str) -> Machine:
 
 def ask(plan: Plan) -> bool:
     """Ask on the terminal whether a large download may start. Raises UsageError where nobody can be asked."""
-    what = f"{describe_build(plan.build, plan.version, None)}, a download of {size(plan.download_bytes)}"
+    what = f"{describe_build(plan.build, plan.version)}, a download of {size(plan.download_bytes)}"
     if plan.installed_bytes is not None:
         what += f" ({size(plan.installed_bytes)} on disk)"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
@@ -102,12 +107,12 @@ def _environment(found: Mapping[str, Any] | None, *, done: bool) -> list[str]:
     return lines
 
 
-def render_bundle(data: Mapping[str, Any]) -> str:
+def render_bundle(made: Bundle) -> str:
     """Render what is in the bundle, and the command to give there."""
     return (
-        f"{data['folder']}: {data['files']} wheels ({size(data['bytes'])}) for {data['platform']}, "
-        f"Python {data['python']}: {', '.join(data['builds'])} and the model {data['model']}\n"
-        f"on that machine, with this folder's path there as DIR: {data['next']}"
+        f"{made.folder}: {made.files} wheels ({size(made.bytes)}) for {made.platform}, "
+        f"Python {made.python}: {', '.join(made.builds)} and the model {made.model}\n"
+        f"on that machine, with this folder's path there as DIR: {made.next}"
     )
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from imprint import ownership, resources
 from imprint.context import Context
@@ -15,9 +14,9 @@ from imprint.embedding import models
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
 from imprint.paths import Home
-from imprint.planning.builds import Wheel
+from imprint.planning.builds import CUDA, Wheel
 from imprint.planning.gates import wheel_for
-from imprint.planning.model import Machine, Platform, Python
+from imprint.planning.model import Machine, Plan, Platform, Python
 from imprint.planning.rule import asks_for_gpu
 from imprint.provisioning.options import SetupOptions, free_threaded, sources_of
 from imprint.results import Notice, Result
@@ -35,6 +34,7 @@ from imprint.situation.inputs import gather_what_if, load_builds
 from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write
+from imprint.values import Record
 
 PLATFORMS = re.compile(r"(?P<os>linux|windows|macos)-(?P<arch>x86_64|aarch64)")
 
@@ -58,7 +58,21 @@ class BundleOptions:
     tool_locks: tuple[str, ...] = TOOL_LOCKS
 
 
-def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Result:
+class Bundle(Record):
+    """What is in a bundle's folder; `platform` is the installer's name for it, `next` the command to run there."""
+
+    folder: str
+    plan: Plan
+    builds: tuple[str, ...]
+    platform: str
+    python: str
+    model: str
+    files: int
+    bytes: int
+    next: str = "imprint setup --offline --find-links DIR"
+
+
+def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Result[Bundle]:
     """Write the bundle and return what it holds; files that are right already are kept, so a second run resumes.
 
     It holds what is planned for the machine and the CPU build to fall back to. A platform alone names no GPU: when one
@@ -90,21 +104,12 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
         folder.begin(manifest, locks)
         size = _fetch(wanted, folder, uv, on_event)
         folder.finish(manifest)
-    data: dict[str, Any] = {
-        "folder": str(root),
-        "plan": plan.to_json(),
-        "builds": list(builds),
-        "platform": spot.triple,
-        "python": spot.python,
-        "model": model.name,
-        "files": len(manifest["wheels"]),
-        "bytes": size,
-        "next": "imprint setup --offline --find-links DIR",
-    }
+    files = len(manifest["wheels"])
+    made = Bundle(str(root), plan, tuple(builds), spot.triple, spot.python, model.name, files, size)
     warnings = unused_gpu_device(context)
     if named and asks_for_gpu(inputs.request) and len(builds) < 2:
         warnings += (Notice("no-gpu-build", "no GPU build exists for that platform; the CPU build is in the bundle"),)
-    return Result(data, warnings=warnings)
+    return Result(made, warnings=warnings)
 
 
 def _refuse_own(home: Home, root: Path) -> None:
@@ -168,7 +173,7 @@ def _builds(machine: Machine, planned: str, *, with_gpu: bool) -> dict[str, Whee
         wheel = wheel_for(build, machine)
         if not isinstance(wheel, Wheel):
             continue
-        gpu = with_gpu and build.kind == "cuda" and not chosen
+        gpu = with_gpu and build.kind == CUDA and not chosen
         if gpu or build.name == planned or build == table.cpu:
             chosen[build.name] = wheel
     return chosen

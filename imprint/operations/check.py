@@ -35,7 +35,7 @@ def check(
     placement: bool = False,
     prove: generations.Check = run_check,
     wait_seconds: float = mutex.DEFAULT_WAIT,
-) -> Result:
+) -> Result[Any]:
     """Run the check in the managed target, or in the environment `venv`, and return what it proved.
 
     Anything but ok is an error of the result. A GPU counts when the plan names one and its build is what is installed,

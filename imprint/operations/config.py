@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from imprint.context import Context
 from imprint.errors import ImprintError
@@ -18,15 +17,57 @@ from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
 from imprint.state import config
-from imprint.state.config import Config, Setting
+from imprint.state.config import Config, Origin, Setting
 from imprint.state.findings import Findings
-from imprint.state.settings import BATCH_TOKENS, KEYS, Value, key_of
+from imprint.state.settings import BATCH_TOKENS, KEYS, key_of
+from imprint.values import Record, Value, replace
 
 HIDDEN = "(set, not shown)"
 """What a list shows in place of a secret."""
 
 PLANNED = ("model.device", "model.gpu_device")
 """The keys whose choices depend on this machine; looking at it is done when one of them is set, never when read."""
+
+
+class ReportedKey(Record):
+    """One key: the value that holds now, what decided it (`source`: the option, variable or file), and its choices."""
+
+    key: str
+    value: Value | None
+    default: Value | None
+    origin: Origin
+    source: str | None
+    choices: tuple[Choice, ...]
+
+
+class Keys(Record):
+    """What `list` and `get` answer."""
+
+    keys: tuple[ReportedKey, ...]
+
+
+class SetKey(Record):
+    """The key as it holds now, what was written, and how to apply it."""
+
+    keys: tuple[ReportedKey, ...]
+    written: Value
+    apply: str | None
+
+
+class UnsetKey(Record):
+    """The key as it holds now, none where nobody knows it; `removed`: whether the file named it."""
+
+    keys: tuple[ReportedKey, ...]
+    written: None
+    apply: str | None
+    removed: bool
+
+
+class ConfigFile(Record):
+    """Where the configuration is, or would be."""
+
+    path: str
+    exists: bool
 
 
 def names() -> tuple[str, ...]:
@@ -39,19 +80,19 @@ def is_secret(name: str) -> bool:
     return key_of(name).secret
 
 
-def list_keys(context: Context) -> Result:
+def list_keys(context: Context) -> Result[Keys]:
     """Return every key with the value that holds now. Raises what `state.config.load` raises."""
     loaded = _load(context)
-    keys = [document(context, setting, secrets=False) for setting in loaded.settings.values()]
-    return Result({"keys": keys}, warnings=(*_about(loaded), *([Notice.of(loaded.locked)] if loaded.locked else ())))
+    keys = Keys(tuple(_report(context, setting, secrets=False) for setting in loaded.settings.values()))
+    return Result(keys, warnings=(*_about(loaded), *([Notice.of(loaded.locked)] if loaded.locked else ())))
 
 
-def get_key(context: Context, name: str) -> Result:
+def get_key(context: Context, name: str) -> Result[Keys]:
     """Return one key, secrets included. Where it has no value, that is None, and an error says so."""
     loaded = _load(context)
-    key = document(context, loaded.get(name), secrets=True)
-    unset = (Notice("unset", f"{name} is not set"),) if key["value"] is None else ()
-    return Result({"keys": [key]}, warnings=_about(loaded), errors=unset)
+    key = _report(context, loaded.get(name), secrets=True)
+    unset = (Notice("unset", f"{name} is not set"),) if key.value is None else ()
+    return Result(Keys((key,)), warnings=_about(loaded), errors=unset)
 
 
 def _about(loaded: Config) -> tuple[Notice, ...]:
@@ -67,13 +108,13 @@ def _about(loaded: Config) -> tuple[Notice, ...]:
     return (*([Notice.of(loaded.foreign)] if loaded.foreign is not None else ()), *exposed)
 
 
-def config_path(context: Context) -> Result:
+def config_path(context: Context) -> Result[ConfigFile]:
     """Return where the configuration file is, or would be; one that the system hides does not exist for us."""
     path = str(context.home.config)
-    return Result({"path": path, "exists": os.path.exists(path)})  # noqa: PTH110 - pathlib's own raises
+    return Result(ConfigFile(path, os.path.exists(path)))  # noqa: PTH110 - pathlib's own raises
 
 
-def set_key(context: Context, name: str, text: str) -> Result:
+def set_key(context: Context, name: str, text: str) -> Result[SetKey]:
     """Write one key; return it with its choices on this machine, what was written and how to apply it.
 
     Warns where an environment variable overrides what was written. Raises InvalidValueError, StateError, BusyError.
@@ -83,7 +124,8 @@ def set_key(context: Context, name: str, text: str) -> Result:
     from imprint.state import config_file  # what edits TOML is loaded only for an edit
 
     written = config_file.set_value(context.home, name, text)
-    return _changed(context, name, written)
+    key, apply, warnings = _changed(context, name, written)
+    return Result(SetKey((key,), HIDDEN if is_secret(name) else written, apply), warnings)
 
 
 def _check_model(context: Context, name: str, text: str) -> None:
@@ -103,15 +145,15 @@ def _check_model(context: Context, name: str, text: str) -> None:
             model.check_tokens(int(text))
 
 
-def unset_key(context: Context, name: str) -> Result:
+def unset_key(context: Context, name: str) -> Result[UnsetKey]:
     """Remove one key from the file; return the value that holds now."""
     from imprint.state import config_file  # as above
 
     was_there = config_file.unset_value(context.home, name)
     if name not in _known(context):
-        return Result({"keys": [], "removed": was_there, "written": None, "apply": None})
-    result = _changed(context, name, None)
-    return Result({**result.data, "removed": was_there}, result.warnings)
+        return Result(UnsetKey((), None, None, removed=was_there))
+    key, apply, warnings = _changed(context, name, None)
+    return Result(UnsetKey((key,), None, apply, removed=was_there), warnings)
 
 
 def _known(context: Context) -> set[str]:
@@ -125,37 +167,35 @@ def _load(context: Context) -> Config:
     return config.load(context.home, context.environ, context.flags)
 
 
-def _changed(context: Context, name: str, written: Value | None) -> Result:
-    secret = key_of(name).secret
-    shown = HIDDEN if secret and written is not None else written
+def _changed(context: Context, name: str, written: Value | None) -> tuple[ReportedKey, str | None, tuple[Notice, ...]]:
+    """Return the key after it was written, None when it was removed; how to apply that; and the warnings."""
     try:
         setting = _load(context).get(name)
     except ImprintError as error:
         # The change is made; another key or variable is wrong, which every other command will say too.
         default = key_of(name).default
         setting = Setting(name, written if written is not None else default, default, "file" if written else "default")
-        key = document(context, setting, secrets=False)
-        return Result({"keys": [key], "written": shown, "apply": None}, (Notice.of(error),))
+        return _report(context, setting, secrets=False), None, (Notice.of(error),)
     warnings: list[Notice] = []
     if setting.origin == "env":
         message = f"{setting.source} is set and overrides what the configuration file says about {name}"
         warnings.append(Notice("shadowed", message, helps("unset-variable", variable=setting.source)))
-    key = document(context, setting, secrets=False)
+    key = _report(context, setting, secrets=False)
     apply: str | None = None
     if name in PLANNED:
         offered = _choices_of(context, name)
-        key["choices"], apply = offered.choices, offered.apply
+        key, apply = replace(key, choices=offered.choices), offered.apply
         warnings += [
             *offered.notices,
             *(unused_gpu_device(context, written=True) if name == "model.gpu_device" else ()),
         ]
     elif name in {"model.name", "model.file"}:
         apply = "`imprint setup`"
-    return Result({"keys": [key], "written": shown, "apply": apply}, tuple(warnings))
+    return key, apply, tuple(warnings)
 
 
-def document(context: Context, setting: Setting, *, secrets: bool) -> dict[str, Any]:
-    """Return the JSON form of a setting; without `secrets` a secret's value is hidden."""
+def _report(context: Context, setting: Setting, *, secrets: bool) -> ReportedKey:
+    """Return what to say of a setting; without `secrets` a secret's value is hidden."""
     key = key_of(setting.key)
     value, default = setting.value, setting.default
     if setting.key == "model.batch_tokens" and setting.origin == "default":
@@ -165,21 +205,15 @@ def document(context: Context, setting: Setting, *, secrets: bool) -> dict[str, 
         value = default if value is None else value
     if key.secret and value is not None and not secrets:
         value = HIDDEN
-    return {
-        "key": setting.key,
-        "value": value,
-        "default": default,
-        "origin": setting.origin,
-        "source": setting.source,
-        "choices": [_unseen(setting.key, choice) for choice in key.choices],
-    }
+    choices = tuple(_unseen(setting.key, choice) for choice in key.choices)
+    return ReportedKey(setting.key, value, default, setting.origin, setting.source, choices)
 
 
-def _unseen(name: str, choice: Value) -> dict[str, Any]:
+def _unseen(name: str, choice: Value) -> Choice:
     if name not in PLANNED or choice == "cpu":
-        return {"value": choice, "available": True, "detail": None}
+        return Choice(choice, available=True, detail=None)
     reason = "not known: reading the configuration does not look for GPUs; `config set` and `imprint devices` do"
-    return {"value": choice, "available": None, "reason": reason}
+    return Choice(choice, available=None, reason=reason)
 
 
 def _holds_gpu_build(context: Context) -> bool:
@@ -204,9 +238,9 @@ def _usable_cores(context: Context) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Offered:
-    """The choices of a key in JSON form, how to apply what is configured now, and notices made on the way."""
+    """The choices of a key, how to apply what is configured now, and notices made on the way."""
 
-    choices: list[dict[str, Any]]
+    choices: tuple[Choice, ...]
     apply: str | None
     notices: tuple[Notice, ...]
 
@@ -221,19 +255,13 @@ def _choices_of(context: Context, key: str) -> _Offered:
     try:
         inputs, findings = read_as_writer(context, read, "imprint config", wait_seconds=0)
     except ImprintError as error:
-        return _Offered([], "`imprint setup`", (Notice.of(error),))
+        return _Offered((), "`imprint setup`", (Notice.of(error),))
     offer = device_choices if key == "model.device" else gpu_device_choices
     offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
     return _Offered(
-        [_choice_to_json(choice) for choice in offered],
+        offered,
         "`imprint setup`"
         if inputs.plan.pending
         else "nothing to install; restart running Imprint processes to apply this",
         tuple(notices_of(findings)),
     )
-
-
-def _choice_to_json(choice: Choice) -> dict[str, Any]:
-    """Return the JSON form of a choice: `detail` where it is available, `reason` where it is not."""
-    text = {"detail": choice.detail} if choice.available else {"reason": choice.reason}
-    return {"value": choice.value, "available": choice.available, **text}

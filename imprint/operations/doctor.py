@@ -53,12 +53,12 @@ def codes() -> tuple[str, ...]:
     return tuple(catalogue().causes)
 
 
-def list_checks() -> Result:
+def list_checks() -> Result[Any]:
     """Return every check's id and what it looks at."""
     return Result({"checks": [{"id": check.id, "about": check.about} for check in CHECKS]})
 
 
-def explain_code(context: Context, code: str) -> Result:
+def explain_code(context: Context, code: str) -> Result[Any]:
     """Return what a code means, of a finding, a plan or an error, and what helps. Raises UsageError for an unknown one.
 
     Nothing is looked at but the system and the shell, for which the remedies are written.
@@ -76,7 +76,7 @@ def explain_code(context: Context, code: str) -> Result:
 
 def diagnose(
     context: Context, options: DoctorOptions, *, host: Host | None = None, prove: Prove | None = None
-) -> Result:
+) -> Result[Any]:
     """Return what the checks find; changes nothing. `host` None: this machine; `prove` None: the check itself.
 
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from imprint import ownership
 from imprint.context import Context
@@ -19,7 +19,7 @@ from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.hints import helps
-from imprint.planning.model import Device, Plan
+from imprint.planning.model import Device, Plan, RunsOn
 from imprint.probing.processor import usable_cores
 from imprint.probing.this_machine import RealHost
 from imprint.quoting import typed
@@ -42,6 +42,7 @@ from imprint.state.config import Config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 from imprint.state.settings import BATCH_TOKENS
+from imprint.values import Record
 
 INPUT_FORMATS = ("lines", "jsonl")
 
@@ -66,6 +67,24 @@ class EmbedOptions:
     venv: Path | None = None
 
 
+class EmbedSummary(Record):
+    """What was embedded, and on what; `worker_peak_bytes` is the peak memory of the process that computed."""
+
+    model: str
+    dims: int
+    texts: int
+    truncated: int
+    tokens: int
+    format: str
+    output: str | None
+    runs_on: RunsOn
+    device: Device | None
+    provider: str | None
+    version: str | None
+    seconds: float
+    worker_peak_bytes: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where the model will run, as far as that is known before it does."""
@@ -88,7 +107,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     stdin: Callable[[], IO[bytes]],
     stdout: IO[bytes],
     worker_package: Path = INSIDE,
-) -> Result:
+) -> Result[EmbedSummary]:
     """Embed every text and write one row each, in order: unit vectors, float32.
 
     Memory does not grow with the input. The first event says on what it runs. Raises UsageError for input that cannot
@@ -140,7 +159,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     if done.truncated:
         limit = worker_settings.max_tokens
         warnings.append(Notice("truncated", f"{done.truncated} of {done.texts} texts were cut to {limit} tokens"))
-    return Result(_data(options, model, place, hello, done, seconds), tuple(warnings))
+    return Result(_summary(options, model, place, hello, done, seconds), tuple(warnings))
 
 
 def text_that_is_a_file(options: EmbedOptions) -> Notice | None:
@@ -352,22 +371,21 @@ def _run(worker: Worker, texts: Iterator[bytes], output: Output, on_event: OnEve
     raise ImprintError("the embedding worker stopped without an answer", code="worker-failed")
 
 
-def _data(  # noqa: PLR0913, PLR0917 - one call site
+def _summary(  # noqa: PLR0913, PLR0917 - one call site
     options: EmbedOptions, model: Model, place: _Place, hello: Hello, done: Done, seconds: float
-) -> dict[str, Any]:
-    device = place.plan.device if hello.on_gpu else None
-    return {
-        "model": model.name,
-        "dims": model.dims,
-        "texts": done.texts,
-        "truncated": done.truncated,
-        "tokens": done.tokens,
-        "format": options.format,
-        "output": None if options.output is None else str(options.output),
-        "runs_on": "gpu" if hello.on_gpu else "cpu",
-        "device": None if device is None else {"index": device.index, "uuid": device.uuid, "name": device.name},
-        "provider": hello.provider,
-        "version": hello.version,
-        "seconds": round(seconds, 3),
-        "worker_peak_bytes": done.peak_bytes,
-    }
+) -> EmbedSummary:
+    return EmbedSummary(
+        model=model.name,
+        dims=model.dims,
+        texts=done.texts,
+        truncated=done.truncated,
+        tokens=done.tokens,
+        format=options.format,
+        output=None if options.output is None else str(options.output),
+        runs_on="gpu" if hello.on_gpu else "cpu",
+        device=place.plan.device if hello.on_gpu else None,
+        provider=hello.provider,
+        version=hello.version,
+        seconds=round(seconds, 3),
+        worker_peak_bytes=done.peak_bytes,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from imprint.context import Context
+from imprint.planning.model import Machine
 from imprint.probing.survey import survey
 from imprint.probing.this_machine import RealHost
 from imprint.results import Result
@@ -14,7 +15,7 @@ from imprint.situation.targets import target_of
 __all__ = ["LONGEST", "machine", "read_machine"]
 
 
-def machine(context: Context, venv: Path | None = None, *, redacted: bool = False) -> Result:
+def machine(context: Context, venv: Path | None = None, *, redacted: bool = False) -> Result[Machine]:
     """Return the machine document as the target's interpreter (without a target, this one) finds it.
 
     The target is the managed one or the environment `venv`. `redacted` leaves out UUIDs, paths and host names. Raises
@@ -26,4 +27,4 @@ def machine(context: Context, venv: Path | None = None, *, redacted: bool = Fals
     if target is not None and target.refused is not None:
         raise target.refused
     found = survey(RealHost(), python=target.python if target else None)
-    return Result((redact(found) if redacted else found).to_json())
+    return Result(redact(found) if redacted else found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,21 @@ from imprint.errors import UsageError
 from imprint.hints import helps
 from imprint.planning.facts import is_free_threaded
 from imprint.planning.fingerprints import complete_verdict
+from imprint.planning.model import Installed, Plan
 from imprint.planning.rule import decide
-from imprint.provisioning.downloads import download_for
+from imprint.provisioning.downloads import Download, download_for
 from imprint.results import Notice, Result
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, advised, gather, gather_what_if, load_builds
 from imprint.state.findings import Findings
+from imprint.values import replace as replace_value
 
 if TYPE_CHECKING:
     from imprint.runtime.target import Target
     from imprint.situation.verdict import Prove
 from imprint.situation.documents import LONGEST, parse_installed, parse_python_option, read_machine, read_verdicts
 
-__all__ = ["PlanOptions", "download_for", "plan"]
+__all__ = ["Download", "PlanOptions", "download_for", "plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class PlanOptions:
     stdin: Callable[[], bytes] = lambda: sys.stdin.buffer.read(LONGEST + 1)
 
 
-def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) -> Result:
+def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) -> Result[Plan]:
     """Return the plan document, with `gates` when asked to explain. Raises UsageError for a document that is none.
 
     With `check` an error where nothing can be installed, or where what is installed is the planned build and does not
@@ -69,10 +71,9 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
             pending, warnings_found, errors = _judged(context, target, inputs, prove)
             warnings = (*warnings, *warnings_found)
     warnings = (*warnings, *unused_gpu_device(context))
-    data = inputs.plan.to_json()
-    if data["installed"] is None and options.installed is None and target is not None and target.version is not None:
-        data["installed"] = {"build": None, "version": target.version}
-    data["pending"] = data["pending"] if pending is None else pending
+    told = replace_value(inputs.plan, pending=inputs.plan.pending if pending is None else pending)
+    if told.installed is None and options.installed is None and target is not None and target.version is not None:
+        told = replace_value(told, installed=Installed(None, target.version))
     refused = _refused(inputs)
     if options.check and refused is not None:
         errors = (refused,)
@@ -81,12 +82,8 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     if options.explain:
         from imprint.planning.explain import explain
 
-        data["gates"] = [
-            {"build": build.build, "version": build.version, **asdict(gate)}
-            for build in explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts)
-            for gate in build.gates
-        ]
-    return Result(data, warnings, errors)
+        told = replace_value(told, gates=explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts))
+    return Result(told, warnings, errors)
 
 
 def _here(context: Context, options: PlanOptions) -> tuple[Target | None, Inputs, tuple[Notice, ...]]:

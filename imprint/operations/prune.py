@@ -40,7 +40,7 @@ def prune(
     *,
     on_event: OnEvent = lambda _: None,
     wait_seconds: float = mutex.DEFAULT_WAIT,
-) -> Result:
+) -> Result[Any]:
     """Remove unfinished and unneeded generations, old tool environments, and from our cache what no target uses.
 
     With `venv` also the distributions of other builds that nothing in that environment needs; its own build stays.
@@ -94,7 +94,7 @@ def _changes(outcome: InplaceOutcome | None) -> list[dict[str, Any]]:
 def _as_it_is(context: Context, target: Target) -> Plan:
     """Return the plan that an environment follows already."""
     builds = load_builds(digests=False)
-    build = builds.find(target.build) if target.build is not None else None
+    build = builds.find(target.build)
     machine = survey_here(context, python=target.python, hardware=False)
     wheel = wheel_for(build, machine) if build is not None else None
     if build is None or not isinstance(wheel, Wheel) or wheel.version != target.version:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
@@ -30,7 +32,7 @@ from imprint.state.findings import Findings
 
 def rollback(
     context: Context, *, prove: generations.Check = run_check, wait_seconds: float = mutex.DEFAULT_WAIT
-) -> Result:
+) -> Result[Any]:
     """Check the previous generation and make it current; the one before becomes the previous.
 
     Uses no network and no installer. Raises ImprintError `nothing-kept` without one, `target-damaged` or

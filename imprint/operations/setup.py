@@ -39,7 +39,7 @@ from imprint.state.findings import Findings
 __all__ = ["CONFIRM_ABOVE", "Seams", "SetupOptions", "setup"]
 
 
-def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = REAL) -> Result:
+def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = REAL) -> Result[Any]:
     """Bring a target to what the plan says, prove it, and return what embeddings run on and why.
 
     The managed target's old generation stays current until the new one is proved; somebody's own environment is
@@ -80,7 +80,7 @@ def _without(told: list[Event], on_event: OnEvent) -> OnEvent:
 
 def _holding_the_mutex(
     context: Context, options: SetupOptions, on_event: OnEvent, seams: Seams, sources: Sources
-) -> Result:
+) -> Result[Any]:
     def on_wait(message: str) -> None:
         on_event(Event("info", "survey", message))
 
@@ -89,7 +89,7 @@ def _holding_the_mutex(
         return Run(context, options, on_event, seams, sources).to_the_end()
 
 
-def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
+def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[Any]:
     """Return what setup would do: every change, its bytes, and for an environment who requires ONNX Runtime there."""
     findings = Findings()
     place = place_of(context, options, seams)
@@ -112,7 +112,7 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result:
         "changes": changes_to_json(changes),
         "freed_bytes": 0,
         "deferred": [],
-        "download": expected.to_json() if expected is not None and expected.total != 0 else None,
+        "download": expected if expected is not None and expected.total != 0 else None,
     }
     if place.prefix is not None:
         details = change.to_json() if change is not None else None

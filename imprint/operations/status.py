@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from imprint.context import Context
 from imprint.hints import helps
@@ -18,7 +19,7 @@ from imprint.state import last_run
 from imprint.state.findings import Findings
 
 
-def status(context: Context, venv: Path | None = None, *, prove: Prove = run_check) -> Result:
+def status(context: Context, venv: Path | None = None, *, prove: Prove = run_check) -> Result[Any]:
     """Return the authoritative line and its facts, of the managed target or of the environment `venv`.
 
     Nothing is started while a recorded check holds; else the check runs on the CPU, and is not recorded. No hardware is

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal
 
 from imprint.planning.versions import (
     Pair,
@@ -18,12 +18,16 @@ from imprint.planning.versions import (
 )
 from imprint.values import Record
 
-CPU = "cpu"
-CUDA = "cuda"
-PORTABLE = "portable"
+CPU: Final = "cpu"
+CUDA: Final = "cuda"
+PORTABLE: Final = "portable"
 
-NATIVE, PTX = "native", "ptx"
+BuildKind = Literal["cpu", "cuda", "portable"]
+How = Literal["native", "ptx"]
 """How a wheel's code runs on a GPU."""
+
+NATIVE: Final = "native"
+PTX: Final = "ptx"
 
 
 class Native(Record):
@@ -72,7 +76,7 @@ class Wheel(Record):
         """The Python versions that have a wheel, with any ABI."""
         return frozenset(python for abi in self.abis if (python := python_of_abi(abi)) is not None)
 
-    def how_it_runs(self, capability: Pair | None, cuda: Pair | None) -> str | None:
+    def how_it_runs(self, capability: Pair | None, cuda: Pair | None) -> How | None:
         """Return `native`, `ptx` or None, for a GPU of this compute capability under a driver of this CUDA version.
 
         Native code for X.Y runs on X.Z with Z >= Y, that of an `a` target on exactly its capability; PTX as `ptx_for`
@@ -93,11 +97,11 @@ class Wheel(Record):
 
 
 class Build(Record):
-    """A variant of ONNX Runtime. `kind` is cpu, cuda or portable; `driver_floors` maps linux and windows to drivers."""
+    """A variant of ONNX Runtime. `driver_floors` maps linux and windows to drivers."""
 
     name: str
     title: str
-    kind: str
+    kind: BuildKind
     toolkit: Pair | None
     driver_floors: Mapping[str, str]
     wheels: tuple[Wheel, ...]
@@ -132,7 +136,7 @@ class BuildTable(Record):
         """The build for GPUs of every vendor, None while the table has none."""
         return next((build for build in self.builds if build.kind == PORTABLE), None)
 
-    def find(self, name: str) -> Build | None:
+    def find(self, name: str | None) -> Build | None:
         """Return the build of this name, None when there is none."""
         return next((build for build in self.builds if build.name == name), None)
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from imprint.planning.builds import CPU, BuildTable
+from imprint.planning.builds import CPU, BuildTable, How
 from imprint.planning.gates import Fit, preference
 from imprint.planning.model import DEVICES, Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
 from imprint.sizes import in_units
-from imprint.values import Record, replace
+from imprint.values import ABSENT, Absent, Record, Value, replace
 
 
 class Choice(Record):
-    """One value: what it does here (`detail`) when it is available, why it is not (`reason`) when it is not."""
+    """One value: what it does here (`detail`) where it is available, why it is not (`reason`) elsewhere."""
 
-    value: str
-    available: bool
-    detail: str | None = None
-    reason: str | None = None
+    value: Value
+    available: bool | None
+    detail: str | Absent | None = ABSENT
+    reason: str | Absent = ABSENT
 
 
 def device_choices(
@@ -64,7 +64,7 @@ def _name(gpu: Gpu) -> str | None:
 
 
 def _on_gpu(plan: Plan, builds: BuildTable) -> bool:
-    build = builds.find(plan.build) if plan.build is not None else None
+    build = builds.find(plan.build)
     return build is not None and build.kind != CPU
 
 
@@ -73,7 +73,7 @@ def _refused(value: str, plan: Plan) -> Choice:
 
 
 def _detail(plan: Plan, builds: BuildTable) -> str:
-    build = builds.find(plan.build) if plan.build is not None else None
+    build = builds.find(plan.build)
     if build is None:
         return plan.reason
     if not plan.pending:
@@ -86,10 +86,10 @@ def _detail(plan: Plan, builds: BuildTable) -> str:
 
 
 class DeviceBuild(Record):
-    """A build that runs on a GPU; `how` is native or ptx."""
+    """A build that runs on a GPU."""
 
     build: str
-    how: str
+    how: How
 
 
 class DeviceReport(Record):
@@ -98,7 +98,11 @@ class DeviceReport(Record):
     The code is the one a plan for this GPU alone would carry, recorded checks apart.
     """
 
-    gpu: Gpu
+    index: int | None
+    uuid: str | None
+    name: str | None
+    compute_capability: str | None
+    memory_mib: int | None
     builds: tuple[DeviceBuild, ...]
     code: str
     reason: str
@@ -118,4 +122,5 @@ def _report(gpu: Gpu, machine: Machine, builds: BuildTable) -> DeviceReport:
     judged = select(Question(request, alone, builds, ())).judged
     fits = tuple(DeviceBuild(name, fit.how) for name, fit in judged.items() if isinstance(fit, Fit))
     plan = decide(request, alone, builds, (), None)
-    return DeviceReport(gpu, fits, plan.code, plan.reason)
+    told = (gpu.index, gpu.uuid, gpu.name, gpu.compute_capability, gpu.memory_mib)
+    return DeviceReport(*told, fits, plan.code, plan.reason)

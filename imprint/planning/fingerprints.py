@@ -26,7 +26,7 @@ def fingerprint_of(plan_or_build: Plan | str, gpu: Gpu | None, machine: Machine,
     if gpu is None and isinstance(plan_or_build, Plan):
         gpu = _gpu_of(plan_or_build, machine)
     gpu = gpu or Gpu()
-    build = builds.find(name) if name is not None else None
+    build = builds.find(name)
     wheel = wheel_for(build, machine) if build is not None else None
     return Fingerprint(
         build=name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from imprint.planning import facts
-from imprint.planning.builds import CPU, NATIVE, PTX, Build, Wheel
+from imprint.planning.builds import CPU, NATIVE, PTX, Build, How, Wheel
 from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
@@ -26,12 +26,12 @@ LEVEL = {**dict.fromkeys((OS, TEGRA, ARCH, LIBC, PYTHON, ABI), 2), DRIVER: 3, DE
 
 
 class Fit(Record):
-    """A build that runs on a GPU of this machine; `how` is native or ptx."""
+    """A build that runs on a GPU of this machine."""
 
     build: Build
     wheel: Wheel
     gpu: Gpu
-    how: str
+    how: How
 
 
 def fit_of(build: Build, machine: Machine, gpu_device: str, driver: Driver | Unread) -> Fit | Refused:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from imprint.values import Record
+from imprint.values import ABSENT, Absent, Record
 
 SCHEMA = 1
 """The form of the documents that is written, and the newest that is read."""
@@ -17,6 +17,9 @@ SCHEMA = 1
 
 AskedDevice = Literal["cpu", "gpu", "auto"]
 """What `model.device` may be; `auto` plans as `gpu` does, without insisting."""
+
+RunsOn = Literal["cpu", "gpu", "none"]
+"""What is computed on in fact."""
 
 NvidiaStatus = Literal[
     "ok",
@@ -32,6 +35,7 @@ NvidiaStatus = Literal[
 ]
 """How NVIDIA's driver answered; None is unknown."""
 
+GateOutcome = Literal["pass", "refused", "not-reached"]
 GpuKind = Literal["discrete", "integrated", "software"]
 
 DEVICES: tuple[AskedDevice, ...] = get_args(AskedDevice)
@@ -197,9 +201,9 @@ class Verdicts(Document):
 
 
 class Installed(Record):
-    """The build a target holds now."""
+    """The build a target holds now; None for a version of ONNX Runtime that is none of ours."""
 
-    build: str
+    build: str | None
     version: str | None = None
 
 
@@ -230,11 +234,23 @@ class Note(Record):
     reason: str
 
 
+class Gate(Record):
+    """How one build fares at one gate; code and reason are there only where it is refused."""
+
+    build: str
+    version: str | None
+    gate: str
+    outcome: GateOutcome
+    code: str | None = None
+    reason: str | None = None
+
+
 class Plan(Document):
     """The decision: which build, on which device, and one reason. `build` None: no build exists for this machine.
 
     `reason` is one sentence fragment without capital or full stop; `lock` names a file in locks/; sizes are bytes,
     None where unknown. `provisional` says the driver could not be read and an installed GPU build stays.
+    `gates` are there when the plan is to be explained.
     """
 
     build: str | None
@@ -252,3 +268,4 @@ class Plan(Document):
     free_bytes_after_prune: int | None = None
     installed: Installed | None = None
     pending: bool = False
+    gates: tuple[Gate, ...] | Absent = ABSENT

@@ -187,7 +187,7 @@ def _freed(needed: int | None, machine: Machine, builds: BuildTable, installed: 
 
 
 def _wheel(name: str | None, version: str | None, machine: Machine, builds: BuildTable) -> Wheel | None:
-    build = builds.find(name) if name is not None else None
+    build = builds.find(name)
     wheel = wheel_for(build, machine) if build is not None else None
     return wheel if isinstance(wheel, Wheel) and version in {None, wheel.version} else None
 

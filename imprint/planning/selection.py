@@ -7,6 +7,7 @@ GPU (`no-kernel`) only skips that build. What is decided for the CPU, and the pl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from imprint.planning import facts
 from imprint.planning.builds import NATIVE, Build, BuildTable
@@ -17,7 +18,7 @@ from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair
 from imprint.values import Record
 
-NOT_REACHED = "not-reached"
+NOT_REACHED: Final = "not-reached"
 
 
 class Question(Record):

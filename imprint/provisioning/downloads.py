@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Any
 
 from imprint.context import Context
 from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
+from imprint.planning.model import Plan
 from imprint.runtime.distributions.embedding_needs import BASE_DOWNLOAD, BASE_INSTALLED, BASE_LOCK
 from imprint.situation.inputs import Inputs
 from imprint.situation.verdict import model_problem
@@ -25,22 +25,13 @@ class Download(Record):
     build: int | None
     packages: int
     model: int
-    on_disk: int | None = None
+    total: int | None
+    on_disk: int | None
 
-    @property
-    def total(self) -> int | None:
-        """All of it."""
-        return None if self.build is None else self.build + self.packages + self.model
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that documents show."""
-        return {
-            "build": self.build,
-            "packages": self.packages,
-            "model": self.model,
-            "total": self.total,
-            "on_disk": self.on_disk,
-        }
+    @classmethod
+    def of(cls, build: int | None, packages: int, model: int, on_disk: int | None) -> Download:
+        """Return it with the sum."""
+        return cls(build, packages, model, None if build is None else build + packages + model, on_disk)
 
 
 def download_into(
@@ -57,18 +48,18 @@ def download_into(
     unpacked = BASE_INSTALLED if packages else 0
     if names - known and names - known <= set(kept):
         build = packages = 0
-    return Download(build, packages, model_download(context), None if on_disk is None else on_disk + unpacked)
+    return Download.of(build, packages, model_download(context), None if on_disk is None else on_disk + unpacked)
 
 
-def download_for(context: Context, plan: Mapping[str, Any], *, here: bool, venv: Path | None = None) -> Download:
-    """Return what setup fetches for a plan's document; the model too, unless it is `here` already.
+def download_for(context: Context, plan: Plan, *, here: bool, venv: Path | None = None) -> Download:
+    """Return what setup fetches for a plan; the model too, unless it is `here` already.
 
     Packages for embedding that somebody's environment `venv` holds stay, in whatever version.
     """
-    build, on_disk = plan["download_bytes"], plan["installed_bytes"]
+    build, on_disk = plan.download_bytes, plan.installed_bytes
     packages = 0 if venv is not None and _has_all(venv) else BASE_DOWNLOAD
     unpacked = BASE_INSTALLED if packages else 0
-    return Download(
+    return Download.of(
         build, packages, model_download(context, here=here), None if on_disk is None else on_disk + unpacked
     )
 
@@ -95,7 +86,7 @@ def model_download(context: Context, *, here: bool = True) -> int:
 def sizes_of(inputs: Inputs) -> tuple[int | None, int | None]:
     """Return the bytes that the planned build takes to download and installed, whatever is there already."""
     plan = inputs.plan
-    build = inputs.builds.find(plan.build) if plan.build is not None else None
+    build = inputs.builds.find(plan.build)
     wheel = wheel_for(build, inputs.machine) if build is not None else None
     if isinstance(wheel, Wheel) and wheel.version == plan.version:
         return wheel.download_bytes, wheel.installed_bytes

@@ -132,7 +132,7 @@ class Run:
         self.findings = Findings(writing_in=self.context.home)
         self.story = Story(self.on_event)
 
-    def to_the_end(self) -> Result:
+    def to_the_end(self) -> Result[Any]:
         """Provision, provide the model, prune, and return the data of `imprint setup --json`."""
         before = self.place.current(self.findings)
         self.place.recover()

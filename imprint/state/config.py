@@ -13,7 +13,7 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from imprint import envvars
 from imprint.errors import ImprintError, InvalidValueError, StateError
@@ -25,29 +25,32 @@ from imprint.state.settings import (
     KEYS,
     LLM_PREFIX,
     Key,
-    Value,
     is_key,
     key_of,
     parse_stored,
     parse_text,
     variables_of,
 )
-from imprint.values import Record
+from imprint.values import Record, Value
 
 _LONGEST = 1 << 20
 """A configuration larger than this (bytes) is no configuration."""
 
 
+Origin = Literal["flag", "env", "file", "default"]
+"""What decided a value."""
+
+
 class Setting(Record):
     """The value of one key and where it came from.
 
-    `origin` is flag, env, file or default; `source` is the option, the variable or the file's path, None for a default.
+    `source` is the option, the variable or the file's path, None for a default.
     """
 
     key: str
     value: Value | None
     default: Value | None
-    origin: str
+    origin: Origin
     source: str | None = None
 
 

@@ -20,12 +20,8 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.config import flatten, foreign_home, parse_toml, read_file, read_text
-from imprint.state.settings import (
-    Value,
-    is_key,
-    key_of,
-    parse_text,
-)
+from imprint.state.settings import is_key, key_of, parse_text
+from imprint.values import Value
 
 _PATIENCE = 30.0
 """Seconds to wait for another writer. A write takes milliseconds, on a busy disk up to a second."""

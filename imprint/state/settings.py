@@ -9,10 +9,7 @@ from imprint import envvars
 from imprint.errors import InvalidValueError
 from imprint.hints import helps
 from imprint.planning.model import DEVICES
-from imprint.values import Record
-
-Value = str | int | bool
-"""What a key can hold."""
+from imprint.values import Record, Value
 
 LLM_PREFIX = "llm."
 """Keys below this are open: attached runtimes name their own."""

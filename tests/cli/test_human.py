@@ -1,14 +1,15 @@
 """What people read: colour rules, sizes, tables, progress, and a question that is never asked without a terminal."""
 
 import io
-from typing import Any
 
 import pytest
 
 from imprint.errors import UsageError
-from imprint.planning.model import Plan
+from imprint.planning.model import Installed, Note, Plan, Refusal
+from imprint.provisioning.downloads import Download
 from imprint.runtime.events import Event
 from imprint.sizes import in_units
+from imprint.values import replace
 from imprint_cli import human, provision, render
 from imprint_cli.progress import HEARTBEAT_SECONDS, Progress
 
@@ -121,30 +122,24 @@ def test_an_end_of_input_is_no_agreement(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not provision.ask(Plan("cuda13", "cuda13.txt", "1.31.1", None, "gpu-native", "r"))
 
 
-def plan_data(**changes: object) -> dict[str, Any]:
-    base: dict[str, Any] = {
-        "build": "cpu",
-        "version": "1.31.1",
-        "device": None,
-        "code": "driver-too-old",
-        "reason": "the driver is too old",
-        "hint": "install driver 580",
-        "provisional": False,
-        "refused": [
-            {"build": "cuda13", "code": "driver-too-old", "reason": "a", "hint": "h"},
-            {"build": "cuda12", "code": "driver-too-old", "reason": "a", "hint": "h"},
-        ],
-        "notes": [{"code": "n", "reason": "a note"}],
-        "download_bytes": 1,
-        "installed_bytes": 2,
-        "installed": None,
-        "pending": True,
-    }
-    return base | changes
+PLAN = Plan(
+    "cpu",
+    None,
+    "1.31.1",
+    None,
+    "driver-too-old",
+    "the driver is too old",
+    "install driver 580",
+    refused=tuple(Refusal(build, "driver-too-old", "a", "h") for build in ("cuda13", "cuda12")),
+    notes=(Note("n", "a note"),),
+    download_bytes=1,
+    installed_bytes=2,
+    pending=True,
+)
 
 
 def test_a_plan_reads_decision_first_and_groups_what_was_refused_alike() -> None:
-    lines = render.render_plan(plan_data()).splitlines()
+    lines = render.render_plan(PLAN).splitlines()
     assert lines[0] == "plan: cpu 1.31.1: the driver is too old"
     assert "hint: install driver 580" in lines
     assert "not cuda13, cuda12: a (driver-too-old)" in lines
@@ -153,8 +148,8 @@ def test_a_plan_reads_decision_first_and_groups_what_was_refused_alike() -> None
 
 
 def test_a_plan_names_what_is_installed_and_one_sum_for_the_download() -> None:
-    download = {"build": 40_000_000, "packages": 5_000_000, "model": 23_000_000, "total": 68_000_000, "on_disk": 133e6}
-    lines = render.render_plan(plan_data(installed={"build": None, "version": "1.22.0"}), download).splitlines()
+    download = Download.of(40_000_000, 5_000_000, 23_000_000, 133_000_000)
+    lines = render.render_plan(replace(PLAN, installed=Installed(None, "1.22.0")), download).splitlines()
     assert lines[-1] == "installed: ONNX Runtime 1.22.0, which is not one of Imprint's builds; change pending"
     (told,) = [line for line in lines if line.startswith("download")]
     parts = "40 MB for the build, 5.0 MB for other packages, 23 MB for the model"
@@ -162,7 +157,7 @@ def test_a_plan_names_what_is_installed_and_one_sum_for_the_download() -> None:
 
 
 def test_a_machine_without_a_build_still_gets_a_plan_to_read() -> None:
-    text = render.render_plan(plan_data(build=None, version=None, refused=[], notes=[], pending=False))
+    text = render.render_plan(replace(PLAN, build=None, version=None, refused=(), notes=(), pending=False))
     assert text.startswith("plan: no build: ")
     assert "download" not in text
 

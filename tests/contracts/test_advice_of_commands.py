@@ -29,7 +29,7 @@ def context(tmp_path: Path) -> Context:
     return Context(Home(tmp_path / "home"), {}, {})
 
 
-def dry(context: Context, flags: dict[str, str] | None = None, **options: Any) -> Result:  # noqa: ANN401
+def dry(context: Context, flags: dict[str, str] | None = None, **options: Any) -> Result[Any]:  # noqa: ANN401
     return setup(Context(context.home, {}, flags or {}), SetupOptions(dry_run=True, **options), lambda _: None)
 
 

@@ -23,7 +23,7 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     set_key(place.context, "model.device", "auto" if device != "auto" else "cpu")
     chosen = set_key(place.context, "model.device", device)
     reason = str(plan(place.context, PlanOptions()).data["reason"])
-    assert reason in render_set(chosen.data)
+    assert reason in render_set(chosen.payload)
 
     seams = Seams(check=twin_check, lock_path=place.twins.lock_path, install_model=no_model)
     options = SetupOptions(offline=True, find_links=place.twins.wheels)
@@ -31,7 +31,7 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     assert done.data["plan"]["reason"] == reason
     assert reason in render_setup(done.data).splitlines()[-1]
 
-    assert reason in render_plan(plan(place.context, PlanOptions()).data)
+    assert reason in render_plan(plan(place.context, PlanOptions()).payload)
     said = status(place.context).data
     assert reason in render_status(said)
     assert render_status(said).endswith(f"; since {said['since']}")

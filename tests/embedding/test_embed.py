@@ -38,7 +38,13 @@ class Desk:
     events: list[Event] = field(default_factory=list)
     stdout: io.BytesIO = field(default_factory=io.BytesIO)
 
-    def embed(self, *texts: str, stdin: bytes = b"", flags: dict[str, str] | None = None, **options: Any) -> Result:  # noqa: ANN401
+    def embed(
+        self,
+        *texts: str,
+        stdin: bytes = b"",
+        flags: dict[str, str] | None = None,
+        **options: Any,  # noqa: ANN401 - fields of the options
+    ) -> Result[Any]:
         """Run the operation."""
         return embed(
             Context(self.home, self.environ, flags or {}),

@@ -115,7 +115,7 @@ def test_the_judge_sees_each_kind_of_harm(tmp_path: Path, wheels: Wheels, what: 
     harm, expected_words = HARM[what]
 
     class Harmful(Handmade):
-        def setup(self, build: str = "cpu", **options: Any) -> Result:  # noqa: ANN401 - as in Handmade
+        def setup(self, build: str = "cpu", **options: Any) -> Result[Any]:  # noqa: ANN401 - as in Handmade
             result = super().setup(build, **options)
             harm(self)
             return result
@@ -131,7 +131,7 @@ def test_the_judge_sees_each_kind_of_harm(tmp_path: Path, wheels: Wheels, what: 
 
 def test_a_refusal_that_changed_something_is_seen(tmp_path: Path, wheels: Wheels) -> None:
     class Refusing(Handmade):
-        def setup(self, build: str = "cpu", **_: Any) -> Result:  # noqa: ANN401 - as in Handmade
+        def setup(self, build: str = "cpu", **_: Any) -> Result[Any]:  # noqa: ANN401 - as in Handmade
             (self.packages / "own" / "data.txt").unlink(missing_ok=True)
             raise ImprintError(f"{build} is refused", code="not-ours")
 

@@ -14,6 +14,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_harm_beside_a_home_is_seen(tmp_path: Path, twins: Twins) -> None:
         notes.mkdir()
 
         class Harmful(Place):
-            def setup(self, device: str = "cpu", **options: object) -> Result:
+            def setup(self, device: str = "cpu", **options: object) -> Result[Any]:
                 shutil.rmtree(tmp_path / "x" / "y")
                 notes.rmdir()
                 return super().setup(device, **options)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> Twins:
     return made
 
 
-def collect(tmp_path: Path, twins: Twins, url: str, target: str = "linux-x86_64", device: str = "cpu") -> Result:
+def collect(tmp_path: Path, twins: Twins, url: str, target: str = "linux-x86_64", device: str = "cpu") -> Result[Any]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_", "IMPRINT_"))}
     context = Context(Home(tmp_path / "home"), environ, {"model.device": device})
     options = BundleOptions(target, tmp_path / "bundle", index_url=url, lock_path=twins.lock_path, tool_locks=())

@@ -189,7 +189,7 @@ def test_a_link_in_the_home_is_never_followed(tmp_path: Path, twins: Twins, name
         path.unlink(missing_ok=True)
         path.parent.mkdir(exist_ok=True)
         path.symlink_to(tmp_path / target)
-        calls: list[Callable[[], Result]] = [lambda: place.setup("gpu"), lambda: prune(place.context)]
+        calls: list[Callable[[], Result[Any]]] = [lambda: place.setup("gpu"), lambda: prune(place.context)]
         for call in calls:
             said = str(path)
             try:

@@ -70,7 +70,7 @@ def set_up(
     machine: Machine = MACHINE,
     prove: Check = passing,
     **options: Any,  # noqa: ANN401 - fields of SetupOptions
-) -> Result:
+) -> Result[Any]:
     """Run `setup --venv` offline from the folder of wheels."""
     defaults: dict[str, Any] = {"venv": foreign.prefix, "offline": True, "find_links": foreign.wheels.folder}
     seams = Seams(
@@ -252,7 +252,7 @@ def test_what_is_no_environment_is_refused_by_all(foreign: Foreign, tmp_path: Pa
     elif what == "empty":
         path.mkdir()
     context = context_of(foreign)
-    calls: tuple[Callable[[], Result], ...] = (
+    calls: tuple[Callable[[], Result[Any]], ...] = (
         lambda: status(context, path),
         lambda: check(context, path),
         lambda: prune(context, path),

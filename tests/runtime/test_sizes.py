@@ -23,5 +23,5 @@ def test_of_an_environment(there: tuple[str, ...], tmp_path: Path) -> None:
     home_with_model(foreign.home)
     context = Context(foreign.home, {"PATH": "/usr/bin:/bin"}, {"model.device": "cpu"})
     dry = setup(context, SetupOptions(venv=foreign.prefix, dry_run=True), lambda _: None).data["download"]
-    planned = plan(context, PlanOptions(venv=foreign.prefix)).data
+    planned = plan(context, PlanOptions(venv=foreign.prefix)).payload
     assert download_for(context, planned, here=True, venv=foreign.prefix).to_json() == dry

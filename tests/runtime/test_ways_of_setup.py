@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def on(place: Place, device: str) -> Place:
     return place
 
 
-def provision_for_a_gpu(place: Place) -> Result:
+def provision_for_a_gpu(place: Place) -> Result[Any]:
     place.check = lenient_check
     place.machine = replace(MACHINE, nvidia=Nvidia("none"))
     return place.setup("gpu", machine=machine_like_this())

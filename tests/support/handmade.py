@@ -149,14 +149,14 @@ class Handmade:
             install_model=no_model,
         )
 
-    def setup(self, build: str = "cpu", **options: Any) -> Result:  # noqa: ANN401 - fields of SetupOptions
+    def setup(self, build: str = "cpu", **options: Any) -> Result[Any]:  # noqa: ANN401 - fields of SetupOptions
         """Run `setup --venv` for a build, offline from the folder of wheels."""
         defaults: dict[str, Any] = {"venv": self.prefix, "offline": True, "find_links": self.wheels.folder}
         asked = SetupOptions(**(defaults | {"wait_seconds": 0} | options))
         context = self.context("cpu" if build == "cpu" else "gpu")
         return setup(context, asked, self.events.append, seams=self.seams(build))
 
-    def prune(self) -> Result:
+    def prune(self) -> Result[Any]:
         """Run `prune --venv`."""
         return prune(self.context(), self.prefix, wait_seconds=0)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from imprint.errors import ImprintError
 from imprint.results import Result
@@ -33,7 +34,7 @@ class Ending:
     how: str
     said: str = ""
     problem: str | None = None
-    result: Result | None = None
+    result: Result[Any] | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -47,7 +48,7 @@ def run(made: Handmade, operation: str) -> Ending:
     made.events.clear()
     try:
         with deadline():
-            result: Result = made.prune() if build == "prune" else made.setup(build, repair=bool(repair))
+            result: Result[Any] = made.prune() if build == "prune" else made.setup(build, repair=bool(repair))
     except ImprintError as error:
         problem = None if error.hint and error.message else f"there is no hint: {error.message}"
         return Ending(error.specific_code, error.message, problem)

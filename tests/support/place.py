@@ -67,7 +67,7 @@ class Place:
         }
         self.context = Context(self.home, environ)
 
-    def setup(self, device: str = "cpu", **options: Any) -> Result:  # noqa: ANN401 - SetupOptions checks them
+    def setup(self, device: str = "cpu", **options: Any) -> Result[Any]:  # noqa: ANN401 - SetupOptions checks them
         """Run setup from the twin wheels alone; `options` are fields of SetupOptions."""
         defaults: dict[str, Any] = {"offline": True, "find_links": self.twins.wheels, "wait_seconds": 0}
         context = replace(self.context, flags={"model.device": device})

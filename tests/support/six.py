@@ -133,14 +133,14 @@ def _what_is_wrong(story: Story) -> list[str]:
     return found
 
 
-def _embed(context: Context, prefix: Path) -> Result:
+def _embed(context: Context, prefix: Path) -> Result[Any]:
     options = EmbedOptions(texts=("a text",), format="text", venv=prefix)
     return embed(context, options, lambda _: None, stdin=io.BytesIO, stdout=io.BytesIO())
 
 
 def _said(command: Any) -> Said:  # noqa: ANN401 - any of the six
     try:
-        result: Result = command()
+        result: Result[Any] = command()
     except ImprintError as error:
         return Said(None, (), (Notice.of(error).code,))
     return Said(dict(result.data), tuple(one.code for one in result.warnings), tuple(one.code for one in result.errors))

@@ -1,12 +1,16 @@
 """`imprint model list|show|path|remove`."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json, Wait, a_model
+
+if TYPE_CHECKING:
+    from imprint.operations.model import Models, RemovedModel
 
 group = typer.Typer(help="List, show, find and remove models.", rich_markup_mode=None)
 
@@ -52,8 +56,9 @@ def path(
     """Print the folder of an installed model."""
     from imprint.context import Context
     from imprint.operations.model import model_path
+    from imprint_cli.render import render_path
 
-    return Answer(model_path(Context.of_process(), name), lambda data: str(data["path"]))
+    return Answer(model_path(Context.of_process(), name), render_path)
 
 
 @group.command()
@@ -73,34 +78,34 @@ def remove(
     return Answer(remove_model(Context.of_process(), name, wait_seconds=wait), render_removed)
 
 
-def render_removed(data: Mapping[str, Any]) -> str:
+def render_removed(removed: RemovedModel) -> str:
     """Render what was removed."""
     from imprint.sizes import in_units as size
 
-    return f"removed {data['name']}: {size(data['freed_bytes'])} freed"
+    return f"removed {removed.name}: {size(removed.freed_bytes)} freed"
 
 
-def render_models(data: Mapping[str, Any]) -> str:
+def render_models(found: Models) -> str:
     """Render the table of models; the configured one is marked."""
     from imprint.sizes import in_units as size
     from imprint_cli.human import table
 
     rows = [
         [
-            model["name"] + (" (configured)" if model["configured"] else ""),
-            "installed" if model["installed"] else "not installed",
-            size(model["bytes"]),
-            str(model["dims"]),
-            str(model["max_tokens"]),
-            model["license"],
+            model.name + (" (configured)" if model.configured else ""),
+            "installed" if model.installed else "not installed",
+            size(model.bytes),
+            str(model.dims),
+            str(model.max_tokens),
+            model.license,
         ]
-        for model in data["models"]
+        for model in found.models
     ]
     return table(["model", "state", "size", "dims", "tokens", "license"], rows)
 
 
-def render_model(data: Mapping[str, Any]) -> str:
+def render_model(found: Models) -> str:
     """Render one model, a fact a line."""
     from imprint_cli.render import render_one
 
-    return "\n".join(f"{name}: {render_one(value)}" for name, value in data["models"][0].items())
+    return "\n".join(f"{name}: {render_one(value)}" for name, value in found.models[0].to_json().items())

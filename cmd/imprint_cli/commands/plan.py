@@ -59,6 +59,6 @@ def plan(  # noqa: PLR0913 - a command's options are its arguments
         venv=venv,
     )
     result = decide_here(context, options)
-    pending = check and result.ok and result.data["pending"]
-    download = download_for(context, result.data, here=machine is None, venv=venv).to_json()
-    return Answer(result, lambda data: render_plan(data, download), exits.PENDING if pending else None)
+    pending = check and result.ok and result.payload.pending
+    download = download_for(context, result.payload, here=machine is None, venv=venv)
+    return Answer(result, lambda plan: render_plan(plan, download), exits.PENDING if pending else None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from imprint.errors import ImprintError
 from imprint.paths import Home
-from imprint.planning.builds import CPU, Build, BuildTable
+from imprint.planning.builds import CPU, CUDA, Build, BuildTable
 from imprint.probing.this_machine import RealHost
 from imprint.runtime.distributions import inventory
 from imprint.runtime.foreign import journal
@@ -52,7 +52,7 @@ def environment_target(home: Home, prefix: Path, builds: BuildTable, findings: F
 
 def build_of(builds: BuildTable, package: str | None, version: str | None) -> Build | None:
     """Return the build that a distribution of ONNX Runtime is, None when the table has none such."""
-    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": "cuda"}
+    kinds = {"onnxruntime": CPU, "onnxruntime-gpu": CUDA}
     for build in builds.builds:
         if build.kind == kinds.get(package or "") and any(wheel.version == version for wheel in build.wheels):
             return build
