@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint import resources
@@ -15,12 +15,14 @@ from imprint.runtime.distributions.unused import OLDER_NAMES
 class Shipped:
     """`ever`: names of all locks of builds, today's and older; `elsewhere`: names of our other requirement files.
 
-    `requires` maps `name==version` of a build of ONNX Runtime to its Requires-Dist lines.
+    `requires` maps `name==version` of a build of ONNX Runtime to its Requires-Dist lines. `brings` names the folders of
+    a package and its scripts with what they start, where the name of the package does not tell.
     """
 
     ever: frozenset[str]
     elsewhere: frozenset[str]
     requires: dict[str, tuple[str, ...]]
+    brings: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_shipped() -> Shipped:
@@ -30,10 +32,9 @@ def read_shipped() -> Shipped:
     folder = resources.lock_path("cpu.txt").parent
     ever = {name for lock in sorted(locks) for name in _names(folder / lock)}
     others = {name for path in sorted(folder.glob("*.txt")) if path.name not in locks for name in _names(path)}
-    requires = json.loads(resources.data_path("requirements.json").read_text("utf-8"))["requires"]
-    return Shipped(
-        frozenset(ever) | OLDER_NAMES, frozenset(others), {key: tuple(lines) for key, lines in requires.items()}
-    )
+    wheels = json.loads(resources.data_path("requirements.json").read_text("utf-8"))
+    requires, brings = ({key: tuple(lines) for key, lines in wheels[what].items()} for what in ("requires", "brings"))
+    return Shipped(frozenset(ever) | OLDER_NAMES, frozenset(others), requires, brings)
 
 
 def _names(path: Path) -> frozenset[str]:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from imprint import access
 from imprint.errors import ImprintError, NotOursError
@@ -20,13 +19,10 @@ from imprint.paths import Home
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
 from imprint.quoting import typed
-from imprint.runtime.distributions.claims import Ground, folders_of, mode_of
+from imprint.runtime.distributions.claims import Ground, mode_of
 from imprint.runtime.distributions.inventory import packages_folder
 from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.target import interpreter_of, read_manifest
-
-if TYPE_CHECKING:
-    from imprint.runtime.distributions.pins import Pin
 
 OLDEST = (3, 10)
 NEWEST = (3, 14)
@@ -91,19 +87,6 @@ def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable
     for folder in (os.fspath(environment.prefix), os.fspath(ground.scripts), *sorted(folders)):
         if stat.S_ISDIR(mode_of(folder) or 0) and not os.access(folder, os.W_OK | os.X_OK):
             raise read_only(Path(folder))
-
-
-def refuse_links(environment: Environment, coming: Iterable[Pin]) -> None:
-    """Raise NotOursError when a folder into which something is to be installed is a link, dangling or not."""
-    for pin in coming:
-        top = folders_of(pin.name) or (pin.name.replace("-", "_"),)
-        folder = environment.packages / Path(top[0]).parts[0]
-        if folder.is_symlink():
-            raise NotOursError(
-                f"`{folder}` is a link to `{os.path.realpath(folder)}`, and installing `{pin.name}` would write "
-                "through it",
-                hint=helps("remove-the-link"),
-            )
 
 
 def read_only(folder: Path) -> ImprintError:

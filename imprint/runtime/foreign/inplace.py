@@ -29,7 +29,7 @@ from imprint.runtime.distributions.metadata import InstalledDistribution, read_h
 from imprint.runtime.distributions.pins import render_lock
 from imprint.runtime.distributions.unused import Need, left_out
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.foreign import journal, leftovers, occupancy, placing, staging
+from imprint.runtime.foreign import contents, journal, leftovers, occupancy, placing, staging
 from imprint.runtime.foreign.environment import read_only
 from imprint.runtime.foreign.inplace_plan import InplacePlan, prepare, prepare_again
 from imprint.runtime.foreign.journal import Journal, Receipt, Store
@@ -162,14 +162,7 @@ class _Change:
         reached("inplace-staged")
         trash = self.folder / "trash"
         touch.make_folder(trash, within=self.folder)
-        change = placing.judge(
-            self._ground,
-            plan.held,
-            plan.replacement.uninstall,
-            [(found, packages) for found in staged],
-            trash=trash,
-            left=plan.journal.files if plan.journal is not None else (),
-        )
+        change = self._judge([(found, packages) for found in staged], trash)
         reached("inplace-judged")
         intent = self._intent(change)
         journal.write_journal(store, intent)
@@ -195,6 +188,16 @@ class _Change:
             file=loaded["file"],
         )
         return outcome, left
+
+    def _judge(self, staged: Sequence[tuple[InstalledDistribution, Path]], trash: Path) -> Change:
+        """Judge what would be touched. What was seen of the wheels is kept where that is refused."""
+        plan = self.plan
+        left = plan.journal.files if plan.journal is not None else ()
+        try:
+            return placing.judge(self._ground, plan.held, plan.replacement.uninstall, staged, trash=trash, left=left)
+        except ImprintError:
+            contents.keep(self.store, staged, self._ground)
+            raise
 
     def _undone(self, change: Change, error: Exception) -> Exception:
         """Put everything back after a failure midway, and return the error that says so."""

@@ -22,8 +22,8 @@ from imprint.runtime.distributions.own_metadata import refuse_others
 from imprint.runtime.distributions.pins import applying, read_lock
 from imprint.runtime.distributions.shipped import Shipped, read_shipped
 from imprint.runtime.distributions.unused import Known
-from imprint.runtime.foreign import journal, leftovers, staging
-from imprint.runtime.foreign.environment import Environment, look_at, refuse_links, refuse_read_only
+from imprint.runtime.foreign import contents, journal, leftovers, placing, staging
+from imprint.runtime.foreign.environment import Environment, look_at, refuse_read_only
 from imprint.runtime.foreign.journal import Journal, Receipt
 from imprint.runtime.foreign.replacement import Replacement, Wanted, decide_replacement
 from imprint.state.findings import Findings
@@ -177,7 +177,9 @@ def prepare_again(asked: ChangeRequest, findings: Findings | None = None, *, rep
     refuse_read_only(environment, ground, touched)
     refuse_others(ground, held, decided.uninstall, decided.install)
     if decided.install:
-        refuse_links(environment, decided.install)
+        left = interrupted.files if interrupted is not None else ()
+        coming = contents.known(decided.install, asked.shipped.brings, store, ground)
+        placing.foresee(ground, held, decided.uninstall, coming, left=left)
     return InplacePlan(
         asked=asked,
         environment=environment,

@@ -81,6 +81,11 @@ class Store:
         """The newest check of what the environment holds (JSON)."""
         return self.folder / "proof.json"
 
+    @property
+    def refused(self) -> Path:
+        """What the wheels of a refused change bring (JSON)."""
+        return self.folder / "refused.json"
+
 
 def store_of(home: Home, prefix: Path) -> Store:
     """Return where the records of the environment at `prefix` lie; links to one environment share its records."""
@@ -208,8 +213,21 @@ def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
     files.write_json(store.proof, value, within=store.root, durable=False)
 
 
+def read_refused(store: Store) -> dict[str, Any] | None:
+    """Return what the wheels of a refused change bring; None when there is none or it is of an earlier environment."""
+    found = _known(store, files.read_note(store.refused, within=store.root))
+    return found["wheels"] if found is not None and isinstance(found.get("wheels"), dict) else None
+
+
+def write_refused(store: Store, wheels: Mapping[str, Any]) -> None:
+    """Keep what the wheels of a refused change bring, by name and version."""
+    value = {"schema": 1, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix), "wheels": wheels}
+    files.write_json(store.refused, value, within=store.root, durable=False)
+
+
 def finish(store: Store) -> None:
-    """Remove the journal of a run that ended well."""
+    """Remove the journal of a run that ended well, and what a refused one kept."""
+    touch.remove_file(store.refused, within=store.folder)
     touch.remove_file(store.journal, within=store.folder)
     touch.sync_folder(store.folder)
 

@@ -8,10 +8,9 @@ same disk, so that the moment in which an environment holds neither the old buil
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,8 +20,9 @@ from imprint.hints import helps
 from imprint.runtime.distributions import claims, own_metadata
 from imprint.runtime.distributions.claims import NAMESPACES, Claims, Ground, Skipped, mode_of
 from imprint.runtime.distributions.metadata import InstalledDistribution
-from imprint.runtime.distributions.records import hash_is, read_text
+from imprint.runtime.distributions.records import hash_is
 from imprint.runtime.foreign import leftovers
+from imprint.runtime.foreign.contents import Calls, Contents, calls_of
 from imprint.touch import Fence
 
 INSTALLER = "INSTALLER"
@@ -100,35 +100,64 @@ def judge(  # noqa: PLR0913 - all but the first four are keywords
     are paths that an interrupted run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when
     something would be written that is somebody else's.
     """
-    names = {*uninstall, *(found.name for found, _ in staged)}
-    leaving, staying = claims.by_name(held, names)
-    theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
+    judged, leaving = _judge_of(ground, held, {*uninstall, *(found.name for found, _ in staged)}, left)
     kept = {found.folder.name for found, _ in staged if found.folder is not None}
-    skipped: list[Skipped] = []
+    skipped = [row for one in leaving for row in one.not_own]
     going = []
-    for found in leaving:
-        own, not_own = claims.own_files(found, theirs, ground)
-        skipped += not_own
+    for found, own in ((one.found, one.own) for one in leaving):
         if found.folder is not None:
-            contents = own_metadata.contents_of(found, theirs, ground)
+            contents = own_metadata.contents_of(found, judged.theirs, ground)
             if found.folder.name not in kept:
                 own_metadata.require_own(found, contents, ground)
             going.append(Going(found.name, found.is_build, own, found.folder, contents.own))
+    coming = tuple(judged.coming(found, packages) for found, packages in staged)
+    # What another that leaves has as its own, or what comes takes over, is not left alone.
+    settled = {place for each in going for place in each.files} | {place for each in coming for place in each.places}
+    skipped = [row for row in skipped if ground.place(row.path) not in settled]
+    return Change(ground, coming, tuple(going), tuple(skipped), trash=trash, fence=Fence(ground.prefix))
+
+
+def foresee(
+    ground: Ground,
+    held: Sequence[InstalledDistribution],
+    uninstall: Iterable[str],
+    coming: Sequence[Contents],
+    *,
+    left: Iterable[str] = (),
+) -> None:
+    """Raise as `judge` would where what is known of wheels that are not here yet is enough to tell."""
+    names = {*uninstall, *(each.found.name for each in coming)}
+    judged, _ = _judge_of(ground, held, names, left)
+    for each in coming:
+        judged.foresee(each)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """An installed distribution that leaves, the places that are its own, and the rows that are not."""
+
+    found: InstalledDistribution
+    own: tuple[str, ...]
+    not_own: tuple[Skipped, ...]
+
+
+def _judge_of(
+    ground: Ground, held: Sequence[InstalledDistribution], names: Collection[str], left: Iterable[str]
+) -> tuple[_Judge, list[_Leaving]]:
+    """Return what destinations are judged by where distributions of these names leave, and those that do."""
+    leaving, staying = claims.by_name(held, names)
+    theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
+    going = [_Leaving(found, *claims.own_files(found, theirs, ground)) for found in leaving]
     # With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
     folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
     if any(found.is_build for found in held):
         folders.add(claims.RUNTIME_FOLDER)
     rests = {*leftovers.unclaimed(ground, folders, Claims.of(())), *left}
     replaceable = {
-        *(place for found in going for place in found.files),
+        *(place for one in going if one.found.folder is not None for place in one.own),
         *(place for place in map(ground.place, rests) if place is not None),
     }
-    judged = _Judge(ground, staying, theirs, ours, frozenset(replaceable))
-    coming = tuple(judged.coming(found, packages) for found, packages in staged)
-    # What another that leaves has as its own, or what comes takes over, is not left alone.
-    settled = {place for each in going for place in each.files} | {place for each in coming for place in each.places}
-    skipped = [row for row in skipped if ground.place(row.path) not in settled]
-    return Change(ground, coming, tuple(going), tuple(skipped), trash=trash, fence=Fence(ground.prefix))
+    return _Judge(ground, staying, theirs, ours, frozenset(replaceable)), going
 
 
 @dataclass(slots=True)
@@ -152,11 +181,24 @@ class _Judge:
                 raise IntegrityError(f"`{found.name}` {found.version} is not what the lock pins: `{recorded}`")
             self._require_free_way(found, recorded, place)
             # Wheels of one family share files such as `nvidia/__init__.py`, which are staged once.
-            if place not in self.taken and self._is_free(found, place, digest, source):
+            calls = calls_of(source) if self.ground.is_script(place) else ()
+            if place not in self.taken and self._is_free(found, place, digest, calls):
                 (last if source.name == INSTALLER else files)[place] = source
                 self.taken.add(place)
         self._require_free_folders(found)
         return Coming(found.name, found.is_build, files, last)
+
+    def foresee(self, contents: Contents) -> None:
+        found = contents.found
+        for recorded, digest in found.files.items():
+            place = self.ground.place(os.path.normpath(recorded))
+            if place is not None:
+                self._require_free_way(found, recorded, place)
+                calls = contents.scripts.get(recorded, ())
+                # Of a file without a digest nobody can tell whether the same one is there.
+                if digest or (calls and not _starts(Path(place), calls)):
+                    self._is_free(found, place, digest, calls)
+        self._require_free_folders(found)
 
     def _require_free_way(self, found: InstalledDistribution, recorded: str, place: str) -> None:
         """Refuse a destination outside, or one that a link is on the way to."""
@@ -182,8 +224,11 @@ class _Judge:
             if mode and not stat.S_ISDIR(mode):
                 raise _unclaimed(found, folder)
 
-    def _is_free(self, found: InstalledDistribution, place: str, digest: str, source: Path) -> bool:
-        """Whether a destination may be written; False when the same file is there. Raises for somebody else's."""
+    def _is_free(self, found: InstalledDistribution, place: str, digest: str, calls: Calls) -> bool:
+        """Whether a destination may be written; False when the same file is there. Raises for somebody else's.
+
+        `calls` are what a script starts.
+        """
         mode = mode_of(place)
         if mode == 0:
             return True
@@ -197,7 +242,7 @@ class _Judge:
             return True
         if digest and stat.S_ISREG(mode) and hash_is(Path(place), digest):
             return True
-        if self.ground.is_script(place) and _starts_the_same(Path(place), source):
+        if calls and _starts(Path(place), calls):
             return True
         raise _unclaimed(found, Path(place))
 
@@ -232,13 +277,9 @@ class _Judge:
         return any(known.startswith(f"{place}{os.sep}") for known in self.replaceable)
 
 
-_CALLED = re.compile(r"^from (\S+) import (\S+)$", re.MULTILINE)
-
-
-def _starts_the_same(script: Path, other: Path) -> bool:
-    """Whether two scripts are an installer's and start the same function, whoever installed them."""
-    called = [_CALLED.findall(read_text(path, 16_384) or "") for path in (script, other)]
-    return not script.is_symlink() and called[0] == called[1] != []
+def _starts(script: Path, calls: Calls) -> bool:
+    """Whether a script is an installer's and starts those functions, whoever installed it."""
+    return not script.is_symlink() and calls_of(script) == calls
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
