@@ -1,7 +1,8 @@
 """Picks the line that says why out of what a child, an exception or an installer wrote, and words how a child ended.
 
 Pure. The decisive line is seldom the first or the last: NumPy gives a page of advice, ONNX Runtime puts its own source
-files before it, a loader's message stands in the middle. Addresses are cut down to their hosts on the way.
+files before it, a loader's message stands in the middle. Addresses are cut down to their hosts on the way. Patterns are
+strings, here and in other readers of messages: few runs need them, and compiling them would slow every start.
 """
 
 from __future__ import annotations
@@ -16,63 +17,62 @@ LIMIT = 300
 
 _HEAD = 90
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_LOG = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ \[[^\]]*\] ")
+_COLOUR = r"\x1b\[[0-9;?]*[A-Za-z]"
+_LOG = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ \[[^\]]*\] "
 """The head of a line of ONNX Runtime's log."""
 
-_STATUS = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
-_POSITION = re.compile(r"(?:/[\w.+-]+)*/?[\w+-]+\.(?:cc|cpp|cxx|cu|cuh|h|hpp|inc):\d+ ?")
+_STATUS = r"\[ONNXRuntimeError\] : \d+ : \w+ : "
+_POSITION = r"(?:/[\w.+-]+)*/?[\w+-]+\.(?:cc|cpp|cxx|cu|cuh|h|hpp|inc):\d+ ?"
 """A place in somebody's source, such as `/onnxruntime_src/onnxruntime/core/graph/model.cc:179 `."""
 
-_FUNCTION = re.compile(r"(?:[\w:<>,&*~ ]+ )?[\w:<>,&*~]+::[\w~<>]+\(|operator\(\)\(")
+_FUNCTION = r"(?:[\w:<>,&*~ ]+ )?[\w:<>,&*~]+::[\w~<>]+\(|operator\(\)\("
 
 _SIGNS = (
     # What a loader says of a file that it does not take (glibc, musl, macOS, Windows).
-    re.compile(
+    (
         r"cannot open shared object file|cannot enable executable stack|cannot allocate memory in static TLS|"
         r"version `?[A-Z]+_[\d.]+'? not found|undefined symbol|symbol not found|invalid ELF header|wrong ELF class|"
         r"file too short|failed to map segment|cannot apply additional memory protection|ELF load command|"
         r"Error loading shared library|Library not loaded|incompatible architecture|DLL load failed|"
         r"depends on \"[^\"]+\" which is missing"
     ),
-    re.compile(r"No module named|cannot import name|partially initialized module|_ARRAY_API not found"),
+    r"No module named|cannot import name|partially initialized module|_ARRAY_API not found",
 )
 """What is decisive wherever it stands, the most telling first."""
 
-_SYSTEM = re.compile(
-    r"No space left on device|Read-only file system|Permission denied|Disk quota exceeded|Illegal instruction|"
-    r"Segmentation fault|Bus error|core dumped|Fatal Python error|MemoryError|bad_alloc",
-    re.IGNORECASE,
+_SYSTEM = (
+    r"(?i)No space left on device|Read-only file system|Permission denied|Disk quota exceeded|Illegal instruction|"
+    r"Segmentation fault|Bus error|core dumped|Fatal Python error|MemoryError|bad_alloc"
 )
 """What the system says; decisive where no exception has a message, for a warning may say it too."""
 
-_ORIGINAL = re.compile(r"^(?:Original error was|Caused by|cause): (?P<why>.+)$")
-_RAISED = re.compile(
+_ORIGINAL = r"^(?:Original error was|Caused by|cause): (?P<why>.+)$"
+_RAISED = (
     r"^(?:[A-Za-z_][\w.]*\.)?(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure)|(?:EP)?Fail"
     r"|InvalidArgument|InvalidGraph|InvalidProtobuf|NoSuchFile|NoModel|NotFound|NotImplemented)\b(?::.*)?$"
 )
 """An exception's line; the second half are ONNX Runtime's own names (1.31)."""
-_ADVICE = re.compile(
+_ADVICE = (
     r"^(?:hint|help|note|warning|tip)s?:|^(?:IMPORTANT|NOTE|WARNING)\b|^https?://\S+$|^[*•-] |^\^|^~|^File \"|"
     r"^Traceback|^During handling of|^The above exception|^Please |^[Tt]ry |^usage:|^If you |^We have |"
     r"^Importing the numpy|^many reasons|^installed\.$|^and make sure|"
-    r"^(?:downgrade|versions of|some module may|to support)|^\W*$",
+    r"^(?:downgrade|versions of|some module may|to support)|^\W*$"
 )
 """What surrounds a reason and is none."""
 
 
 def decisive_line(text: str) -> str:
     """Return the one line of `text` that says why, without colours and places in source; empty when it says nothing."""
-    lines = [line for raw in hosts_only(_COLOUR.sub("", text)).splitlines() if (line := _bare(raw))]
+    lines = [line for raw in hosts_only(re.sub(_COLOUR, "", text)).splitlines() if (line := _bare(raw))]
     for sign in _SIGNS:
-        if found := [line for line in lines if sign.search(line)]:
+        if found := [line for line in lines if re.search(sign, line)]:
             return shortened(_told(found[-1]))
     for line in reversed(lines):
-        if original := _ORIGINAL.match(line):
+        if original := re.match(_ORIGINAL, line):
             return shortened(original["why"])
-    raised = [line for line in lines if _RAISED.match(line)]
-    system = [line for line in lines if _SYSTEM.search(line)]
-    saying = [line for line in lines if not _ADVICE.search(line)]
+    raised = [line for line in lines if re.match(_RAISED, line)]
+    system = [line for line in lines if re.search(_SYSTEM, line)]
+    saying = [line for line in lines if not re.search(_ADVICE, line)]
     chosen = [line for line in raised if ": " in line] or system or saying or raised or lines
     return shortened(chosen[-1]) if chosen else ""
 
@@ -105,15 +105,15 @@ def why_it_ended(returncode: int | None, text: str) -> str:
 
 
 def _bare(raw: str) -> str:
-    line = _STATUS.sub("", _LOG.sub("", raw.strip()))
-    while found := _POSITION.search(line):
+    line = re.sub(_STATUS, "", re.sub(_LOG, "", raw.strip()))
+    while found := re.search(_POSITION, line):
         line = line[: found.start()] + _after_function(line[found.end() :])
     return " ".join(line.split())
 
 
 def _after_function(rest: str) -> str:
     """Return what follows a function's signature with its balanced parentheses; all of it where there is none."""
-    found = _FUNCTION.match(rest)
+    found = re.match(_FUNCTION, rest)
     if found is None:
         return rest
     depth = 0
@@ -126,7 +126,7 @@ def _after_function(rest: str) -> str:
 
 def _told(line: str) -> str:
     """Return a line without what an exception or an advice puts before the loader's own words."""
-    original = _ORIGINAL.match(line)
+    original = re.match(_ORIGINAL, line)
     return original["why"] if original else line
 
 

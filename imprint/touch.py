@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import stat
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import IO
@@ -83,7 +81,7 @@ def remove_file(path: Path, *, within: Path | Fence) -> bool:
         # Windows keeps a file that is mapped, but lets it be renamed.
         if os.name != "nt":
             raise
-        os.rename(place, place.with_name(f".{place.name}.{secrets.token_hex(4)}{TEMPORARY}"))
+        os.rename(place, place.with_name(f".{place.name}.{os.urandom(4).hex()}{TEMPORARY}"))
     return True
 
 
@@ -232,6 +230,8 @@ def nameless_file() -> IO[bytes]:
 
     Raises FileNotFoundError where there is neither.
     """
+    import tempfile  # with much behind it, for what runs children
+
     try:
         return tempfile.TemporaryFile()
     except FileNotFoundError:
@@ -261,7 +261,7 @@ def make_folder(path: Path, *, within: Path | Fence) -> None:
 def new_folder(prefix: str, *, within: Path | Fence) -> Path:
     """Make a folder in `within` that nobody else has and return it; its name begins with `prefix`."""
     for _ in range(100):
-        folder = Path(within) / f"{prefix}{secrets.token_hex(4)}"
+        folder = Path(within) / f"{prefix}{os.urandom(4).hex()}"
         try:
             require_within(folder, within).mkdir(mode=0o777)
         except FileExistsError:
@@ -302,7 +302,7 @@ def _place(path: Path, within: Path | Fence) -> str | None:
 
 def _beside(place: Path) -> Path:
     # A long name must not become too long a name.
-    return place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}{TEMPORARY}")
+    return place.with_name(f".{place.name[:200]}.{os.urandom(4).hex()}{TEMPORARY}")
 
 
 def _create(place: Path, mode: int) -> int:

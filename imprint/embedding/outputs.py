@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import stat
 from pathlib import Path
@@ -98,7 +97,7 @@ class Output:
             if not self._path.parent.is_dir():
                 raise UsageError(f"the folder of `{self._path}` does not exist")
             if not self._path.exists() or stat.S_ISREG(self._path.stat().st_mode):
-                beside = self._path.with_name(f".{self._path.name[:200]}.{secrets.token_hex(4)}.tmp")
+                beside = self._path.with_name(f".{self._path.name[:200]}.{os.urandom(4).hex()}.tmp")
                 self._file = os.fdopen(touch.create_file(beside, within=beside.parent), "w+b")
                 self._unfinished = beside
                 if self._path.exists():

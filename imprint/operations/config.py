@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.planning.choices import Choice, device_choices, gpu_device_choices
-from imprint.probing.survey import survey
-from imprint.probing.this_machine import RealHost
+from imprint.planning.model import Choice
 from imprint.results import Notice, Result
-from imprint.runtime.target import current_target
-from imprint.situation.asked import unused_gpu_device
-from imprint.situation.inputs import Inputs, gather
-from imprint.situation.reading import notices_of, read_as_writer
 from imprint.state import config
 from imprint.state.config import Config, Origin, Setting
 from imprint.state.findings import Findings
@@ -183,7 +176,10 @@ def _changed(context: Context, name: str, written: Value | None) -> tuple[Report
     key = _report(context, setting, secrets=False)
     apply: str | None = None
     if name in PLANNED:
-        offered = _choices_of(context, name)
+        from imprint.situation.asked import unused_gpu_device
+        from imprint.situation.choices import choices_of  # looks at the machine, which reading a key does not
+
+        offered = choices_of(context, name)
         key, apply = replace(key, choices=offered.choices), offered.apply
         warnings += [
             *offered.notices,
@@ -234,34 +230,3 @@ def _usable_cores(context: Context) -> int | None:
     from imprint.probing.this_machine import RealHost
 
     return usable_cores(RealHost(context.environ))
-
-
-@dataclass(frozen=True, slots=True)
-class _Offered:
-    """The choices of a key, how to apply what is configured now, and notices made on the way."""
-
-    choices: tuple[Choice, ...]
-    apply: str | None
-    notices: tuple[Notice, ...]
-
-
-def _choices_of(context: Context, key: str) -> _Offered:
-    """Return the choices of `model.device` or `model.gpu_device`. Never raises; an error becomes a notice."""
-    machine = survey(RealHost(context.environ))
-
-    def read(findings: Findings) -> Inputs:
-        return gather(context, current_target(context.home, findings), findings=findings, machine=machine)
-
-    try:
-        inputs, findings = read_as_writer(context, read, "imprint config", wait_seconds=0)
-    except ImprintError as error:
-        return _Offered((), "`imprint setup`", (Notice.of(error),))
-    offer = device_choices if key == "model.device" else gpu_device_choices
-    offered = offer(inputs.request, inputs.machine, inputs.builds, inputs.verdicts, inputs.installed)
-    return _Offered(
-        offered,
-        "`imprint setup`"
-        if inputs.plan.pending
-        else "nothing to install; restart running Imprint processes to apply this",
-        tuple(notices_of(findings)),
-    )

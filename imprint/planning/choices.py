@@ -6,20 +6,11 @@ from collections.abc import Sequence
 
 from imprint.planning.builds import CPU, BuildTable, How
 from imprint.planning.gates import Fit, preference
-from imprint.planning.model import DEVICES, Gpu, Installed, Machine, Plan, Request, Verdict
+from imprint.planning.model import DEVICES, Choice, Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
 from imprint.sizes import in_units
-from imprint.values import ABSENT, Absent, Record, Value, replace
-
-
-class Choice(Record):
-    """One value: what it does here (`detail`) where it is available, why it is not (`reason`) elsewhere."""
-
-    value: Value
-    available: bool | None
-    detail: str | Absent | None = ABSENT
-    reason: str | Absent = ABSENT
+from imprint.values import Record, replace
 
 
 def device_choices(

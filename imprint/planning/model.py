@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from imprint.values import ABSENT, Absent, Record
+from imprint.values import ABSENT, Absent, Record, Value
 
 SCHEMA = 1
 """The form of the documents that is written, and the newest that is read."""
@@ -269,3 +269,12 @@ class Plan(Document):
     installed: Installed | None = None
     pending: bool = False
     gates: tuple[Gate, ...] | Absent = ABSENT
+
+
+class Choice(Record):
+    """One value: what it does here (`detail`) where it is available, why it is not (`reason`) elsewhere."""
+
+    value: Value
+    available: bool | None
+    detail: str | Absent | None = ABSENT
+    reason: str | Absent = ABSENT

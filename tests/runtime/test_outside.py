@@ -10,7 +10,7 @@ from imprint.embedding.client import failure_of
 from imprint.provisioning.run import _not_used
 from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.check.result import CPU, CheckResult
-from imprint.runtime.installer.uv import classify
+from imprint.runtime.installer.uv_failures import classify
 from imprint.situation.checked import failure_of as check_failure
 
 LINUX = here({}, system="linux")

@@ -41,16 +41,13 @@ class Broken:
         return f"{self.library}{by} {wrong}" + (f"; {self.told}" if self.told else "")
 
 
-_FAILURE = re.compile(
-    r"(?P<part>CUDA|CUDNN|CUBLAS|CUFFT|CURAND|NVRTC)(?:_FE)? failure (?P<code>\d+): (?P<text>[^;\n]{1,200})"
-)
-_SIGNS: tuple[tuple[re.Pattern[str], str, str, str], ...] = (
+_FAILURE = r"(?P<part>CUDA|CUDNN|CUBLAS|CUFFT|CURAND|NVRTC)(?:_FE)? failure (?P<code>\d+): (?P<text>[^;\n]{1,200})"
+_SIGNS: tuple[tuple[str, str, str, str], ...] = (
     (
-        re.compile(
-            r"out of memory|std::bad_alloc|bad allocation|MemoryError|cudaErrorMemoryAllocation"
+        (
+            r"(?i)out of memory|std::bad_alloc|bad allocation|MemoryError|cudaErrorMemoryAllocation"
             r"|Failed to allocate memory|CUDA failure 2:"
-            r"|CU(?:DNN|BLAS)_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_\w*ALLOCATION_FAILED)",
-            re.IGNORECASE,
+            r"|CU(?:DNN|BLAS)_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_\w*ALLOCATION_FAILED)"
         ),
         "inconclusive",
         "out-of-memory",
@@ -59,14 +56,14 @@ _SIGNS: tuple[tuple[re.Pattern[str], str, str, str], ...] = (
     # 46 devices unavailable (also: exclusive mode); 304 the operating system refused; 802 to 808 the fabric manager,
     # the driver under change, or MPS is not ready; 100, 101 and 999 the device went away since it was surveyed.
     (
-        re.compile(r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA failure (?:46|100|101|304|80[2-8]|999):"),
+        r"busy or unavailable|cudaErrorDevicesUnavailable|CUDA failure (?:46|100|101|304|80[2-8]|999):",
         "inconclusive",
         "busy",
         "the device cannot be used at the moment",
     ),
     # 98 and 209 no machine code; 218 and 222 PTX that the driver cannot compile.
     (
-        re.compile(
+        (
             r"no kernel image|cudaErrorNoKernelImageForDevice|unsupported toolchain|CUDA failure (?:98|209|218|222):"
             r"|CU(?:DNN|BLAS)_STATUS_\w*ARCH_MISMATCH"
         ),
@@ -75,24 +72,20 @@ _SIGNS: tuple[tuple[re.Pattern[str], str, str, str], ...] = (
         "this build has no code for this GPU",
     ),
 )
-_NOT_LOADED = re.compile(r"Failed to load library (?P<by>.+?) with error: (?P<error>[^\n]+)")
-_PRELOAD = re.compile(r"^Failed to load (?P<path>.+?): (?P<error>.+)$", re.MULTILINE)
-_NOT_FOUND = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file")
-_WINDOWS = re.compile(
-    r"(?:Error loading \"(?P<by>[^\"]+)\" )?which depends on \"(?P<library>[^\"]+)\" which is missing"
-)
-_CUDNN_PART = re.compile(
-    r"(?:Could not|Unable to) load (?:library |any of \{)?(?P<library>libcudnn\w*\.so[\w.]*|cudnn\w+\.dll)"
-)
-_NO_CUDNN = re.compile(r"cuDNN is (?:not available|unavailable)")
-_PTX_COMPILER = re.compile(r"CUDA failure 221:|cudaErrorJitCompilerNotFound")
+_NOT_LOADED = r"Failed to load library (?P<by>.+?) with error: (?P<error>[^\n]+)"
+_PRELOAD = r"(?m)^Failed to load (?P<path>.+?): (?P<error>.+)$"
+_NOT_FOUND = r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file"
+_WINDOWS = r"(?:Error loading \"(?P<by>[^\"]+)\" )?which depends on \"(?P<library>[^\"]+)\" which is missing"
+_CUDNN_PART = r"(?:Could not|Unable to) load (?:library |any of \{)?(?P<library>libcudnn\w*\.so[\w.]*|cudnn\w+\.dll)"
+_NO_CUDNN = r"cuDNN is (?:not available|unavailable)"
+_PTX_COMPILER = r"CUDA failure 221:|cudaErrorJitCompilerNotFound"
 
 
 def cause_in(text: str) -> Cause | None:
     """Return the cause that explains all steps alike (memory, a busy device, no machine code), None without a sign."""
     for pattern, outcome, kind, detail in _SIGNS:
-        if found := pattern.search(text):
-            told = _FAILURE.search(text, max(0, found.start() - 40))
+        if found := re.search(pattern, text):
+            told = re.search(_FAILURE, text[max(0, found.start() - 40) :])
             exact = f" ({told['part']} error {told['code']}: {told['text'].strip()})" if told else ""
             return Cause(outcome, kind, detail + exact)
     return None
@@ -104,10 +97,10 @@ def broken_library(text: str, preload: str, cuda: str | None) -> Broken | None:
     `text` is what was written while sessions were made, `preload` what `preload_dlls` printed before.
     """
     flaws = dict(_flaws(preload))
-    found = _NOT_LOADED.search(text)
+    found = re.search(_NOT_LOADED, text)
     if found is not None:
         by = _name(found["by"])
-        missing = _NOT_FOUND.search(found["error"])
+        missing = re.search(_NOT_FOUND, found["error"])
         if missing is not None:
             return _broken(missing["library"], by, cuda, flaws.get(missing["library"]))
         library, flaw = _flaw(found["error"], by)
@@ -115,19 +108,19 @@ def broken_library(text: str, preload: str, cuda: str | None) -> Broken | None:
             return _broken(library, by, cuda, flaw)
         note = "the NVIDIA driver is too old for this build" if "undefined symbol: cu" in flaw else ""
         return Broken(by, None, None, flaw, note)
-    if found := _WINDOWS.search(text):
+    if found := re.search(_WINDOWS, text):
         return _broken(found["library"], _name(found["by"] or "") or None, cuda, None)
-    if _PTX_COMPILER.search(text):
+    if re.search(_PTX_COMPILER, text):
         return Broken("libnvidia-ptxjitcompiler.so.1", "libcuda.so.1", None, None, "it comes with the NVIDIA driver")
     return None
 
 
 def missing_cudnn(text: str, libraries: Mapping[str, str], cuda: str | None, system: str) -> Broken | None:
     """Return the part of cuDNN for want of which an operation failed, None when that is not why."""
-    if found := _CUDNN_PART.search(text):
+    if found := re.search(_CUDNN_PART, text):
         return _broken(found["library"], "libcudnn.so.9" if ".so" in found["library"] else None, cuda, None)
     main = CUDNN_FILES.get(system)
-    if main is None or main in libraries or not _NO_CUDNN.search(text):
+    if main is None or main in libraries or not re.search(_NO_CUDNN, text):
         return None
     provider = "onnxruntime_providers_cuda.dll" if main.endswith(".dll") else "libonnxruntime_providers_cuda.so"
     return _broken(main, provider, cuda, None)
@@ -137,7 +130,7 @@ def plain(text: str) -> str:
     """Return the one line that says why, without colours, folders, code positions and host names."""
     if "fallback to CPU EP has been explicitly disabled" in text:
         return "the provider could not run it, and the check allows no other"
-    if found := _FAILURE.search(text):
+    if found := re.search(_FAILURE, text):
         return f"{found['part']} error {found['code']}: {found['text'].strip()}"
     line = re.sub(r"\bhostname=\S+", "", decisive_line(text))
     line = re.sub(r"(?:(?<!\w)[A-Za-z]:|(?<![\w:/]))(?:[/\\][^\s/\\:;,'\"]+)+[/\\]([^\s/\\:;,'\"]+)", r"\1", line)
@@ -148,7 +141,7 @@ def plain(text: str) -> str:
 def _flaws(preload: str) -> list[tuple[str, str]]:
     """Return what preloading said of libraries that are there and cannot be loaded for a reason of their own."""
     found = []
-    for line in _PRELOAD.finditer(preload):
+    for line in re.finditer(_PRELOAD, preload):
         library, flaw = _flaw(line["error"], _name(line["path"]))
         if library == _name(line["path"]) and "cannot open shared object file" not in flaw:
             found.append((library, flaw))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -91,6 +90,8 @@ def ask_child(argv: list[str], environ: Mapping[str, str], deadline: float) -> t
     folder around the file is its own, and is removed. Where none can be made it answers on stdout. Never raises for
     what the child does.
     """
+    import tempfile  # with much behind it, and many runs ask no child
+
     with contextlib.ExitStack() as stack:
         path, more = None, []
         with contextlib.suppress(OSError):

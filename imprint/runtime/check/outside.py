@@ -30,23 +30,21 @@ class Outside(Record):
         return as_one(remedies_for(self.code, circumstances.with_(*self.traits, **self.words)))
 
 
-_OLD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found")
-_MISSING = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file")
-_BUNDLED = re.compile(r"-[0-9a-f]{8}\.so")
+_OLD = r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): version [`'](?P<version>[A-Z]\w*_[\d.]+)' not found"
+_MISSING = r"(?P<library>[\w.+-]+\.so[\w.]*): cannot open shared object file"
+_BUNDLED = r"-[0-9a-f]{8}\.so"
 """In the name of a library that a wheel brings in a folder of its own, as auditwheel names it."""
-_MODULE = re.compile(r"No module named '(?P<module>_?\w+)'")
-_DENIED = re.compile(
+_MODULE = r"No module named '(?P<module>_?\w+)'"
+_DENIED = (
     r"(?P<library>[^\s:']+): cannot open shared object file: Permission denied"
     r"|\[Errno 13\] Permission denied: '(?P<file>[^'\n]+)'"
 )
-_NOEXEC = re.compile(r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object")
-_PROC = re.compile(r"requires procfs")
-_STACK = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack")
-_LIMIT = re.compile(
-    r"Resource temporarily unavailable|can't start new thread|\[Errno 11\]|pthread_create failed|fork: retry"
-)
-_PRELOAD = re.compile(r"object '(?P<path>[^']+)' from LD_PRELOAD cannot be preloaded")
-_BAD = re.compile(r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): (?P<flaw>[^\n;]+)")
+_NOEXEC = r"(?P<library>[\w.+-]+\.so[\w.]*): failed to map segment from shared object"
+_PROC = r"requires procfs"
+_STACK = r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): cannot enable executable stack"
+_LIMIT = r"Resource temporarily unavailable|can't start new thread|\[Errno 11\]|pthread_create failed|fork: retry"
+_PRELOAD = r"object '(?P<path>[^']+)' from LD_PRELOAD cannot be preloaded"
+_BAD = r"(?P<path>\S*?(?P<library>[\w.+-]+\.so[\w.]*)): (?P<flaw>[^\n;]+)"
 
 
 def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
@@ -73,7 +71,7 @@ def outside_cause(text: str, environ: Mapping[str, str]) -> Outside | None:
 
 
 def _denied(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if (found := _DENIED.search(text)) is None:
+    if (found := re.search(_DENIED, text)) is None:
         return None
     path = found["library"] or found["file"]
     folder = os.path.dirname(path)  # noqa: PTH120 - text
@@ -82,13 +80,13 @@ def _denied(text: str, _environ: Mapping[str, str]) -> Outside | None:
 
 
 def _no_proc(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if _PROC.search(text) is None:
+    if re.search(_PROC, text) is None:
         return None
     return Outside("no-proc", "/proc is not mounted here, and ONNX Runtime opens a model through it", {})
 
 
 def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if (found := _STACK.search(text)) is None:
+    if (found := re.search(_STACK, text)) is None:
         return None
     seen = f"this system does not allow the executable stack that {found['library']} needs"
     where = {"file": quoted(found["path"])} if "/" in found["path"] else {}
@@ -96,7 +94,7 @@ def _stack(text: str, _environ: Mapping[str, str]) -> Outside | None:
 
 
 def _old_library(text: str, environ: Mapping[str, str]) -> Outside | None:
-    if (found := _OLD.search(text)) is None:
+    if (found := re.search(_OLD, text)) is None:
         return None
     folder = _in_loader_path(found["path"], environ)
     seen = f"{found['path'] if folder else found['library']} is too old: it has no {found['version']}"
@@ -106,13 +104,13 @@ def _old_library(text: str, environ: Mapping[str, str]) -> Outside | None:
 
 
 def _noexec(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if (found := _NOEXEC.search(text)) is None:
+    if (found := re.search(_NOEXEC, text)) is None:
         return None
     return Outside("noexec-disk", f"the system does not let {found['library']} be loaded from where it lies", {})
 
 
 def _preload(text: str, environ: Mapping[str, str]) -> Outside | None:
-    if (found := _PRELOAD.search(text)) is None or "LD_PRELOAD" not in environ:
+    if (found := re.search(_PRELOAD, text)) is None or "LD_PRELOAD" not in environ:
         return None
     return Outside(
         "loader-path-interferes",
@@ -123,7 +121,7 @@ def _preload(text: str, environ: Mapping[str, str]) -> Outside | None:
 
 def _odd_library(text: str, environ: Mapping[str, str]) -> Outside | None:
     """Find a library that is wrong and comes from a folder of LD_LIBRARY_PATH, or is in LD_PRELOAD."""
-    for found in _BAD.finditer(text):
+    for found in re.finditer(_BAD, text):
         if "cannot open shared object" in found["flaw"]:
             continue
         if found["path"] in re.split(r"[\s:]+", environ.get("LD_PRELOAD", "")):
@@ -146,11 +144,11 @@ def _in_loader_path(path: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _missing_library(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if (found := _MISSING.search(text)) is None:
+    if (found := re.search(_MISSING, text)) is None:
         return None
     library = found["library"]
     # What a package brings is another check's: installing does help there.
-    brought = "onnxruntime" in library or _BUNDLED.search(library) is not None
+    brought = "onnxruntime" in library or re.search(_BUNDLED, library) is not None
     if brought or supplier_of(library) is not None or supplier_of(library, "12.0") is not None:
         return None
     packages = catalogue().system_packages.get(library, {})
@@ -159,7 +157,7 @@ def _missing_library(text: str, _environ: Mapping[str, str]) -> Outside | None:
 
 
 def _module(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    found = _MODULE.search(text)
+    found = re.search(_MODULE, text)
     if found is None or found["module"] not in catalogue().headers:
         return None
     seen = f"this Python has no module {found['module']}, which is part of the standard library"
@@ -167,6 +165,6 @@ def _module(text: str, _environ: Mapping[str, str]) -> Outside | None:
 
 
 def _limit(text: str, _environ: Mapping[str, str]) -> Outside | None:
-    if _LIMIT.search(text) is None:
+    if re.search(_LIMIT, text) is None:
         return None
     return Outside("process-limit", "the system does not allow another process or thread (EAGAIN)", {})

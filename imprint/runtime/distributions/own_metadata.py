@@ -21,7 +21,7 @@ from imprint.runtime.distributions.records import normalize
 
 RECORD = "RECORD"
 
-_WRITTEN = re.compile(
+_WRITTEN = (
     r"METADATA|WHEEL|RECORD(\.jws|\.p7s)?|INSTALLER|REQUESTED|direct_url\.json|provenance_url\.json"
     r"|uv_(cache|build)\.json|entry_points\.txt|top_level\.txt|zip-safe"
     # What a killed pip was writing.
@@ -31,7 +31,7 @@ _WRITTEN = re.compile(
 )
 """Names right in a dist-info that every installer, or nobody, writes there."""
 
-_OF_A_WHEEL = re.compile(r"(licenses|license_files|sboms)/.+|(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[\w.-]*", re.IGNORECASE)
+_OF_A_WHEEL = r"(?i)(licenses|license_files|sboms)/.+|(LICEN[CS]E|COPYING|NOTICE|AUTHORS)[\w.-]*"
 """What wheels bring there besides, where no RECORD tells."""
 
 
@@ -53,7 +53,7 @@ def contents_of(found: InstalledDistribution, theirs: Claims, ground: Ground) ->
     others: list[str] = []
     for path in sorted(_files_below(found.folder), key=lambda path: (path == RECORD, path)):
         place = ground.place(f"{found.folder.name}/{path}") or ""
-        written = _WRITTEN.fullmatch(path) or (not recorded and _OF_A_WHEEL.fullmatch(path))
+        written = re.fullmatch(_WRITTEN, path) or (not recorded and re.fullmatch(_OF_A_WHEEL, path))
         if written or (place in claimed and not theirs.hold(place)):
             own.append(place)
         else:

@@ -8,7 +8,6 @@ same disk, so that the moment in which an environment holds neither the old buil
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -383,7 +382,7 @@ def _land(change: Change, source: Path, place: Path) -> None:
 
 def _discard(change: Change, path: Path) -> None:
     if os.path.lexists(path):
-        _move(change, path, change.trash / secrets.token_hex(8))
+        _move(change, path, change.trash / os.urandom(8).hex())
 
 
 def _move(change: Change, source: Path, target: Path) -> None:

@@ -19,7 +19,6 @@ from imprint.addresses import host_of
 from imprint.certificates import certificate_settings
 from imprint.errors import NetworkError
 from imprint.hints import helps
-from imprint.runtime.installer.uv import CERTIFICATE_HINT
 from imprint.runtime.installer.watch import STALL_BYTES, STALL_SECONDS
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ def _refused(source: Source, status: int) -> NetworkError:
 
 def _unreachable(source: Source, error: BaseException) -> NetworkError:
     why = _why(error)
-    return _failed(source, why, helps(CERTIFICATE_HINT if "certificate" in why else _ELSEWHERE))
+    return _failed(source, why, helps("ca-file" if "certificate" in why else _ELSEWHERE))
 
 
 def _failed(source: Source, why: str, hint: str) -> NetworkError:

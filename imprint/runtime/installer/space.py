@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def can_link(source: Path, target: Path) -> bool:
     """Whether a file below `source` can have a second name below `target`; both folders are made when missing."""
     for folder in (source, target):
         touch.make_folder(folder, within=folder)
-    name = f"{_TRIAL}{secrets.token_hex(8)}"
+    name = f"{_TRIAL}{os.urandom(8).hex()}"
     os.close(touch.create_file(source / name, within=source))
     try:
         touch.link_file(source / name, target / name, within=target)

@@ -9,9 +9,9 @@ from imprint.causes.errors import error_of
 from imprint.errors import ImprintError
 from imprint.runtime.distributions.inventory import packages_folder
 
-_ASKED = re.compile(r"Querying Python at `(?P<python>[^`]+)` returned an invalid response")
-_PRINTED = re.compile(r"\[stdout\]\s*\n\s*(?P<line>[^\n{][^\n]*)")
-_LINE = re.compile(r"import[ \t]+(?P<module>\w*)")
+_ASKED = r"Querying Python at `(?P<python>[^`]+)` returned an invalid response"
+_PRINTED = r"\[stdout\]\s*\n\s*(?P<line>[^\n{][^\n]*)"
+_LINE = r"import[ \t]+(?P<module>\w*)"
 """A line of a `.pth` that runs, as Python tells it: such a line begins with import."""
 
 _SHOWN = 60
@@ -23,11 +23,11 @@ _STARTUP = ("sitecustomize.py", "usercustomize.py", "*.pth")
 
 def startup_error(text: str) -> ImprintError | None:
     """Return the error that uv's words amount to when an interpreter mixed its answer with other output; else None."""
-    asked = _ASKED.search(text)
+    asked = re.search(_ASKED, text)
     if asked is None:
         return None
     python = asked["python"]
-    printed = _PRINTED.search(text)
+    printed = re.search(_PRINTED, text)
     said = f" `{' '.join(printed['line'].split())[:_SHOWN]}`" if printed else ""
     files = files_run_at_start(Path(python).parent.parent)
     by = f" (`{'`, `'.join(map(str, files))}` {'is' if len(files) == 1 else 'are'} run at every start)" if files else ""
@@ -53,7 +53,7 @@ def _prints(path: Path) -> bool:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError:
         return False
-    return any(_LINE.match(line) and (_says(line) or _module_says(path.parent, line)) for line in lines)
+    return any(re.match(_LINE, line) and (_says(line) or _module_says(path.parent, line)) for line in lines)
 
 
 def _says(code: str) -> bool:
@@ -62,7 +62,7 @@ def _says(code: str) -> bool:
 
 def _module_says(packages: Path, line: str) -> bool:
     """Whether a module of the folder that the line imports first writes something itself."""
-    found = _LINE.match(line)
+    found = re.match(_LINE, line)
     name = found["module"] if found else ""
     for path in (packages / f"{name}.py", packages / name / "__init__.py"):
         try:

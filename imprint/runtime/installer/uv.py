@@ -1,4 +1,4 @@
-"""Runs uv, the only installer: finds it, builds its arguments and environment, and says what its failures mean.
+"""Runs uv, the only installer: finds it, and builds its arguments and environment.
 
 Every call is made the same way whatever surrounds it: no configuration files, a folder of our own, an environment
 with the allowed names only, hashes required, wheels only. What to install where is decided by the callers.
@@ -15,21 +15,15 @@ import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from imprint import access, ownership
-from imprint.addresses import addresses_in, hosts_only
-from imprint.causes.circumstances import here
-from imprint.causes.errors import outside_error, whose
+from imprint.causes.errors import outside_error
 from imprint.certificates import certificate_settings
-from imprint.errors import BusyError, ImprintError, IntegrityError, NetworkError, NotOursError
+from imprint.errors import ImprintError, IntegrityError, NetworkError, NotOursError
 from imprint.hints import helps
-from imprint.last_words import shortened
 from imprint.paths import Home
-from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.distributions.records import is_name
 from imprint.runtime.installer import space
-from imprint.runtime.installer.startup_output import startup_error
 from imprint.runtime.installer.watch import Watch, run_installer
 
 OLDEST = (0, 11)
@@ -174,6 +168,8 @@ class Uv:
         returncode, text = run_installer(argv, environ, self.home, watch)
         if returncode:
             where, sources = place or self.home.root, self.sources
+            from imprint.runtime.installer.uv_failures import classify  # seldom needed, and slow to load
+
             raise classify(returncode, text, where=where, needed=needed, sources=sources, environ=environ)
 
 
@@ -259,103 +255,6 @@ def install_arguments(locks: Sequence[Path], python: Path, sources: Sources) -> 
     if sources.offline:
         arguments.append("--offline")
     return arguments
-
-
-_FAILED_ITEM = re.compile(r"Failed to (?:download|fetch|extract|read)[^`\n]*`([^`\n]+)`")
-_MISMATCH = re.compile(r"Hash mismatch for `([^`]+)`")
-_COMPUTED = re.compile(r"Computed:\s+(\S+)")
-_EXPECTED = re.compile(r"Expected:\s+((?:\S+\s+)+?)\s*Computed:")
-_NO_SPACE = re.compile(r"os error (?:28|112|122)\b|No space left|disk quota", re.IGNORECASE)
-_NETWORK = re.compile(
-    r"network was disabled|[Nn]etwork connectivity is disabled|not found in the cache|Request failed"
-    r"|error sending request|Failed to fetch|dns error|[Cc]onnection|timed out|error decoding response body"
-    r"|HTTP status|not found in the package registry|not found in the provided package locations"
-    r"|There are no versions of|there is no version of|no version of|has no usable wheels",
-)
-_BAD_BYTES = re.compile(
-    r"Failed to extract archive|[Ii]nvalid [Zz]ip|not a valid wheel|corrupt|trusted hash|Hash-checking|checksum"
-    r"|must have their versions pinned|RECORD",
-    re.IGNORECASE,
-)
-_UNTRUSTED = re.compile(r"UnknownIssuer|certificate verify failed|unknown issuer|self[- ]signed", re.IGNORECASE)
-CERTIFICATE_HINT = "ca-file"
-
-
-def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first two are keywords
-    returncode: int,
-    text: str,
-    *,
-    where: Path,
-    needed: int | None = None,
-    sources: Sources = Sources(),
-    environ: Mapping[str, str] = MappingProxyType({}),
-) -> ImprintError:
-    """Return the error that a failed uv call amounts to.
-
-    `text` is what it told stderr, `sources` where it looked, `environ` its environment. Of every address only the host
-    is passed on.
-    """
-    text = hosts_only(text, addresses_in(environ))
-    if startup := startup_error(text):
-        return startup
-    last = last_lines(text)
-    if _NO_SPACE.search(text):
-        return space.error(needed, where)
-    if "when waiting for lock" in text:
-        return BusyError(f"another uv process is using the cache in `{where}`", hint=helps("again-later"))
-    if found := _MISMATCH.search(text):
-        return IntegrityError(
-            f"`{found[1]}` does not match the lock: {_hashes(text)}",
-            hint=helps("another-mirror"),
-        )
-    item = _FAILED_ITEM.search(text)
-    named = f" (`{item[1]}`)" if item else ""
-    if _BAD_BYTES.search(text) and not re.search(r"error decoding|timed out|[Cc]onnection", text):
-        return IntegrityError(f"a package does not match the lock{named}: {last}", hint=helps("again-nothing-changed"))
-    # A folder with wheels for another Python or system; an index without them would be a wrong lock.
-    unfit = sources.find_links is not None and "no wheels with a matching" in text
-    if unfit or _NETWORK.search(text):
-        hint = helps(CERTIFICATE_HINT) if _UNTRUSTED.search(text) else _where_to_look(sources)
-        return NetworkError(f"packages could not be fetched{named}: {last}", hint=hint)
-    outside = outside_cause(text, environ)
-    if outside is not None:
-        fix = outside.fix(here(environ, traits=[whose(where)]))
-        return ImprintError(f"the installer failed: {outside.seen}", hint=fix, code=outside.code)
-    how = f"was ended by signal {-returncode}" if returncode < 0 else f"failed with exit code {returncode}: {last}"
-    return ImprintError(f"the installer {how}", hint=helps("again"), code="installer-failed")
-
-
-def _where_to_look(sources: Sources) -> str:
-    if not sources.offline:
-        return helps("another-index-again")
-    if sources.find_links is None:
-        return helps("without-offline")
-    return helps("folder-lacks-wheels", folder=str(sources.find_links))
-
-
-def last_lines(text: str, count: int = 6) -> str:
-    """Return the last lines of uv's own words as one line, without its notices about environments and hints."""
-    lines = [line.strip() for line in text.splitlines()]
-    kept = [
-        line
-        for line in lines
-        if line and not line.startswith(("Using Python", "Using CPython", "Resolved", "hint:", "Downloading"))
-    ]
-    return (
-        shortened("; ".join(line.removeprefix("error: ").removeprefix("cause: ") for line in kept[-count:]))
-        or "no output"
-    )
-
-
-def _hashes(text: str) -> str:
-    computed = _COMPUTED.search(text)
-    expected = _EXPECTED.search(text)
-    names = expected[1].split() if expected else []
-    if len(names) > 1:
-        wanted = f"one of {len(names)} hashes, among them {names[0]}"
-    else:
-        wanted = names[0] if names else "another hash"
-    return f"expected {wanted}, got {computed[1] if computed else 'something else'}"
 
 
 def _version_of(executable: Path) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,7 +145,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     files are not what their RECORD says even after a fresh download.
     """
     stamp = clock.stamp()
-    prefix = home.runtimes / f"{stamp}-{recipe.build}-{recipe.version}-{secrets.token_hex(2)}"
+    prefix = home.runtimes / f"{stamp}-{recipe.build}-{recipe.version}-{os.urandom(2).hex()}"
     try:
         touch.make_folder(prefix, within=home.runtimes)
     except OSError as error:

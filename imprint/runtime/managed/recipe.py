@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
@@ -57,7 +56,7 @@ def recipe_for(plan: Plan, lock_path: Callable[[str], Path], *, build_bytes: int
 
 def own_python() -> str:
     """Return the version of the interpreter that runs this, with a final `t` when it is free-threaded."""
-    return platform.python_version() + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
+    return sys.version.split()[0] + ("t" if sysconfig.get_config_var("Py_GIL_DISABLED") else "")
 
 
 def own_interpreter() -> Path:
