@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from imprint.planning.choices import Choice, DeviceBuild, device_choices, devices, gpu_device_choices
+from imprint.planning.choices import DeviceBuild, device_choices, devices, gpu_device_choices
 from imprint.planning.explain import explain
 from imprint.planning.fingerprints import complete_verdict, fingerprint_of
 from imprint.planning.model import (
+    Choice,
     Device,
     Fingerprint,
     Gpu,
