@@ -70,3 +70,24 @@ def test_both_real_builds_end_as_the_cpu_build_that_computes(tmp_path: Path) -> 
     started = time.perf_counter()
     assert not inplace.apply(inplace.prepare(prefix, PLAN, home), uv, lambda _: None).changed
     print(f"in place, nothing to do: {time.perf_counter() - started:.2f} s")  # noqa: T201 - a figure
+
+
+def test_the_real_build_of_python_3_10_comes_whole_and_goes_whole(tmp_path: Path) -> None:
+    """What it requires brings scripts, a manual page and a `.pth` file besides packages."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_", "IMPRINT_"))}
+    home, prefix = Home(tmp_path / "home"), tmp_path / "their environment"
+    home.root.mkdir()
+    uv = find_uv(home, environ)
+    uv.create(prefix, Path(sys.executable))
+    before = everything_in(prefix)
+    old = Plan("cpu", "cpu-1.23.txt", "1.23.2", None, "device-cpu", "model.device is cpu")
+    for plan, page in ((old, True), (PLAN, False)):
+        assert inplace.apply(inplace.prepare(prefix, plan, home), uv, lambda _: None).version == plan.version
+        assert inventory.inspect(prefix, deep=True).problems == ()
+        assert not inplace.prepare(prefix, plan, home).pending
+        assert (prefix / "share" / "man" / "man1" / "isympy.1").exists() is page
+    assert {path.split("/")[0] for path in everything_in(prefix) - before} == {"bin", "lib"}
+
+
+def everything_in(prefix: Path) -> set[str]:
+    return {path.relative_to(prefix).as_posix() for path in prefix.rglob("*")}

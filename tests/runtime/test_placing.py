@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -273,4 +274,57 @@ def test_a_script_that_nobody_claims_gives_way_to_one_that_starts_the_same(place
     assert place.judge().coming
     (place.prefix / "bin" / "onnxruntime_test").write_text("#!/bin/sh\necho mine\n")
     with pytest.raises(ImprintError, match="onnxruntime_test"):
+        place.judge()
+
+
+PAGE = "../../../share/man/man1/isympy.1"
+"""What a wheel has besides packages and scripts: SymPy's lies there."""
+
+
+def with_a_page(place: Place, text: str = "new") -> Path:
+    """Let what is staged have a manual page, and return where that will lie."""
+    staged = place.staged / PAGE
+    staged.resolve().parent.mkdir(parents=True, exist_ok=True)
+    staged.resolve().write_text(text)
+    record = place.staged / "onnxruntime-2.0.dist-info" / "RECORD"
+    record.write_text(record.read_text() + f"{PAGE},sha256={NEW},3\n")
+    return place.prefix / "share" / "man" / "man1" / "isympy.1"
+
+
+def test_a_manual_page_comes_with_its_package_and_goes_with_it(place: Place) -> None:
+    page = with_a_page(place)
+    place.carry_out(place.judge())
+    assert page.read_text() == "new"
+    change = place.judge("onnxruntime")
+    assert change.skipped == ()
+    placing.take_out(place.judge("onnxruntime"), change.going[0])
+    assert not (place.prefix / "share").exists()
+
+
+def test_a_manual_page_of_the_owners_is_not_written_over(place: Place) -> None:
+    page = with_a_page(place)
+    page.parent.mkdir(parents=True)
+    page.write_text("mine")
+    with pytest.raises(ImprintError, match=r"isympy\.1"):
+        place.judge()
+
+
+def test_a_manual_page_that_the_owner_changed_stays(place: Place) -> None:
+    page = with_a_page(place)
+    place.carry_out(place.judge())
+    page.write_text("mine")
+    for path in place.staged.iterdir():
+        shutil.rmtree(path)
+    change = place.judge("onnxruntime")
+    assert [row.path for row in change.skipped] == [PAGE]
+    placing.take_out(change, change.going[0])
+    assert page.read_text() == "mine"
+
+
+@pytest.mark.parametrize("linked", ["share", "share/man", "share/man/man1"])
+def test_a_manual_page_is_not_written_through_a_link(place: Place, linked: str) -> None:
+    with_a_page(place)
+    (place.prefix / linked).parent.mkdir(parents=True, exist_ok=True)
+    (place.prefix / linked).symlink_to(place.outside)
+    with pytest.raises(ImprintError, match="link"):
         place.judge()

@@ -20,6 +20,7 @@ from imprint.runtime.distributions.metadata import InstalledDistribution, is_ven
 from imprint.runtime.distributions.records import hash_is
 
 RUNTIME_FOLDER = "onnxruntime"
+DATA = "share"
 NAMESPACES = frozenset({"nvidia", "google"})
 """Folders that distributions of different owners share."""
 
@@ -29,7 +30,7 @@ OUTSIDE = "it is outside the environment"
 FOLDER = "it is a folder"
 SPECIAL = "it is not a regular file"
 OTHERS = "another package also contains it"
-CHANGED = "it is not the script that was installed"
+CHANGED = "it is not the file that was installed"
 UNPROVED = "it is not known to belong to the package"
 
 
@@ -81,6 +82,10 @@ class Ground:
     def is_script(self, place: str) -> bool:
         """Whether a place lies right in the folder of scripts."""
         return os.path.dirname(place) == self._real(self.scripts)  # noqa: PTH120 - as above
+
+    def is_data(self, place: str) -> bool:
+        """Whether a place lies in `share`, where some wheels have manual pages."""
+        return place.startswith(os.path.join(self._real(self.prefix), DATA, ""))  # noqa: PTH118 - as above
 
     def relative(self, place: str) -> str:
         """Return a place as a path relative to the folder of packages, with `/`."""
@@ -201,8 +206,8 @@ def own_files(
 ) -> tuple[tuple[str, ...], tuple[Skipped, ...]]:
     """Return the places that go with a distribution, and the rows that stay because they are not its own.
 
-    A row is its own when it names a regular file or a link in the folder of packages, or its own script, and nobody
-    who stays claims it. Its metadata folder is not among them. Rows of files that are gone are neither.
+    A row is its own when it names a regular file or a link in the folder of packages, or its own script or manual page,
+    and nobody who stays claims it. Its metadata folder is not among them. Rows of files that are gone are neither.
     """
     own: list[str] = []
     skipped: list[Skipped] = []
@@ -211,7 +216,7 @@ def own_files(
     for recorded, digest in found.files.items():
         place = ground.place(recorded)
         mode = mode_of(place) if place is not None else None
-        if place is None or mode is None or not (ground.is_package_file(place) or ground.is_script(place)):
+        if place is None or mode is None or not (ground.is_package_file(place) or _is_beside(place, ground)):
             folder = place is None and ground.is_folder_inside(recorded)
             skipped.append(Skipped(found.name, recorded, FOLDER if folder else OUTSIDE))
             continue
@@ -230,12 +235,17 @@ def own_files(
     return tuple(own), tuple(skipped)
 
 
+def _is_beside(place: str, ground: Ground) -> bool:
+    """Whether a wheel may have put it there, though it lies beside the folder of packages."""
+    return ground.is_script(place) or ground.is_data(place)
+
+
 def _why_not(place: str, mode: int, digest: str, ground: Ground) -> str | None:
     if stat.S_ISDIR(mode):
         return FOLDER
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         return SPECIAL
-    if ground.is_script(place) and not (stat.S_ISREG(mode) and digest and hash_is(Path(place), digest)):
+    if _is_beside(place, ground) and not (stat.S_ISREG(mode) and digest and hash_is(Path(place), digest)):
         return CHANGED
     return None
 

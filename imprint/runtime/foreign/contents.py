@@ -30,7 +30,7 @@ _CALLED = re.compile(r"^from (\S+) import (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class Brought:
     """What a wheel is known to bring: some of its files, or all of them, and what its scripts start, by their paths.
 
     A file of which nothing but the path is known has no digest ("").
@@ -47,7 +47,7 @@ def calls_of(script: Path) -> Calls:
 
 def known(
     pins: Iterable[Pin], brings: Mapping[str, Sequence[str]], store: Store, ground: Ground
-) -> tuple[Contents, ...]:
+) -> tuple[Brought, ...]:
     """Return what is known of the wheels of `pins`; `brings` are the folders and scripts of those in our data."""
     seen = journal.read_refused(store) or {}
     found = []
@@ -75,16 +75,16 @@ def _to_json(found: InstalledDistribution, packages: Path, ground: Ground) -> di
     }
 
 
-def _from_json(pin: Pin, seen: Mapping[str, Any]) -> Contents:
+def _from_json(pin: Pin, seen: Mapping[str, Any]) -> Brought:
     files = {str(path): str(digest) for path, digest in seen["files"].items()}
     scripts = {
         path: tuple((str(module), str(name)) for module, name in calls) for path, calls in seen["scripts"].items()
     }
     folder = Path(seen["folder"]) if seen["folder"] is not None else None
-    return Contents(InstalledDistribution(pin.name, pin.version, files=files, folder=folder), scripts)
+    return Brought(InstalledDistribution(pin.name, pin.version, files=files, folder=folder), scripts)
 
 
-def _from_data(pin: Pin, brings: Sequence[str] | None, ground: Ground) -> Contents:
+def _from_data(pin: Pin, brings: Sequence[str] | None, ground: Ground) -> Brought:
     files: dict[str, str] = {}
     scripts: dict[str, Calls] = {}
     for line in brings or folders_of(pin.name) or (pin.name.replace("-", "_"),):
@@ -97,4 +97,4 @@ def _from_data(pin: Pin, brings: Sequence[str] | None, ground: Ground) -> Conten
             files[path] = ""
             module, _, function = called.partition(":")
             scripts[path] = ((module, function),)
-    return Contents(InstalledDistribution(pin.name, pin.version, files=files), scripts)
+    return Brought(InstalledDistribution(pin.name, pin.version, files=files), scripts)

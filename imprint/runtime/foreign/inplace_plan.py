@@ -137,7 +137,7 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     """
     if plan.build is None or plan.lock is None:
         raise ImprintError(plan.reason, hint=plan.hint, code=plan.code)
-    return prepare_again(
+    found = prepare_again(
         ChangeRequest(
             prefix=prefix,
             plan=plan,
@@ -149,6 +149,17 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
         ),
         findings,
     )
+    _foresee(found)
+    return found
+
+
+def _foresee(plan: InplacePlan) -> None:
+    """Raise ImprintError where it is known already that what comes cannot be put in."""
+    environment, decided = plan.environment, plan.replacement
+    ground = claims.ground_of(environment.prefix, environment.packages)
+    store = journal.store_of(plan.asked.home, environment.prefix)
+    coming = contents.known(decided.install, plan.asked.shipped.brings, store, ground)
+    placing.foresee(ground, plan.held, decided.uninstall, coming, left=plan.journal.files if plan.journal else ())
 
 
 def prepare_again(asked: ChangeRequest, findings: Findings | None = None, *, repair: bool = True) -> InplacePlan:
@@ -176,10 +187,6 @@ def prepare_again(asked: ChangeRequest, findings: Findings | None = None, *, rep
     touched = [found for found in held if found.name in decided.uninstall]
     refuse_read_only(environment, ground, touched)
     refuse_others(ground, held, decided.uninstall, decided.install)
-    if decided.install:
-        left = interrupted.files if interrupted is not None else ()
-        coming = contents.known(decided.install, asked.shipped.brings, store, ground)
-        placing.foresee(ground, held, decided.uninstall, coming, left=left)
     return InplacePlan(
         asked=asked,
         environment=environment,

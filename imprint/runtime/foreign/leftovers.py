@@ -44,12 +44,13 @@ def find(ground: Ground, folders: Iterable[str], paths: Iterable[str], claimed: 
 
 def remove_empty_folders(ground: Ground, folders: Iterable[Path]) -> None:
     """Remove folders that are empty now, and those above them as far as they are, but never the folder of packages."""
-    top = Path(os.path.realpath(ground.packages))
+    prefix = Path(os.path.realpath(ground.prefix))
+    stay = {prefix, Path(os.path.realpath(ground.packages))}
     for folder in sorted(folders, key=lambda path: -len(path.parts)):
         current = folder
-        while current != top and top in current.parents:
-            touch.remove_empty(current / "__pycache__", within=top)
-            if not touch.remove_empty(current, within=top):
+        while current not in stay and prefix in current.parents:
+            touch.remove_empty(current / "__pycache__", within=prefix)
+            if not touch.remove_empty(current, within=prefix):
                 break
             current = current.parent
 

@@ -7,9 +7,10 @@ same disk, so that the moment in which an environment holds neither the old buil
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from imprint.runtime.distributions.claims import NAMESPACES, Claims, Ground, Ski
 from imprint.runtime.distributions.metadata import InstalledDistribution
 from imprint.runtime.distributions.records import hash_is
 from imprint.runtime.foreign import leftovers
-from imprint.runtime.foreign.contents import Calls, Contents, calls_of
+from imprint.runtime.foreign.contents import Brought, Calls, calls_of
 from imprint.touch import Fence
 
 INSTALLER = "INSTALLER"
@@ -99,11 +100,11 @@ def judge(  # noqa: PLR0913 - all but the first four are keywords
     are paths that an interrupted run of ours recorded. Raises NotOursError and ImprintError (`shared-files`) when
     something would be written that is somebody else's.
     """
-    judged, leaving = _judge_of(ground, held, {*uninstall, *(found.name for found, _ in staged)}, left)
+    judged = _Judge(ground, held, frozenset({*uninstall, *(found.name for found, _ in staged)}), tuple(left))
     kept = {found.folder.name for found, _ in staged if found.folder is not None}
-    skipped = [row for one in leaving for row in one.not_own]
+    skipped = [row for one in judged.going for row in one.not_own]
     going = []
-    for found, own in ((one.found, one.own) for one in leaving):
+    for found, own in ((one.found, one.own) for one in judged.going):
         if found.folder is not None:
             contents = own_metadata.contents_of(found, judged.theirs, ground)
             if found.folder.name not in kept:
@@ -120,13 +121,12 @@ def foresee(
     ground: Ground,
     held: Sequence[InstalledDistribution],
     uninstall: Iterable[str],
-    coming: Sequence[Contents],
+    coming: Sequence[Brought],
     *,
     left: Iterable[str] = (),
 ) -> None:
     """Raise as `judge` would where what is known of wheels that are not here yet is enough to tell."""
-    names = {*uninstall, *(each.found.name for each in coming)}
-    judged, _ = _judge_of(ground, held, names, left)
+    judged = _Judge(ground, held, frozenset({*uninstall, *(each.found.name for each in coming)}), tuple(left))
     for each in coming:
         judged.foresee(each)
 
@@ -140,35 +140,51 @@ class _Leaving:
     not_own: tuple[Skipped, ...]
 
 
-def _judge_of(
-    ground: Ground, held: Sequence[InstalledDistribution], names: Collection[str], left: Iterable[str]
-) -> tuple[_Judge, list[_Leaving]]:
-    """Return what destinations are judged by where distributions of these names leave, and those that do."""
-    leaving, staying = claims.by_name(held, names)
-    theirs, ours = claims.claims_of(staying, ground), claims.claims_of(leaving, ground)
-    going = [_Leaving(found, *claims.own_files(found, theirs, ground)) for found in leaving]
-    # With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
-    folders = {folder for found in leaving for folder in claims.folders_of(found.name)}
-    if any(found.is_build for found in held):
-        folders.add(claims.RUNTIME_FOLDER)
-    rests = {*leftovers.unclaimed(ground, folders, Claims.of(())), *left}
-    replaceable = {
-        *(place for one in going if one.found.folder is not None for place in one.own),
-        *(place for place in map(ground.place, rests) if place is not None),
-    }
-    return _Judge(ground, staying, theirs, ours, frozenset(replaceable)), going
-
-
-@dataclass(slots=True)
+@dataclass
 class _Judge:
-    """Everything that the destinations of staged files are judged by."""
+    """Everything that the destinations of staged files are judged by, each found when it is asked for.
+
+    `held` is all that is installed; what has one of `names` leaves, or comes anew. `left` is as in `judge`.
+    """
 
     ground: Ground
-    staying: Sequence[InstalledDistribution]
-    theirs: Claims
-    ours: Claims
-    replaceable: frozenset[str]
+    held: Sequence[InstalledDistribution]
+    names: frozenset[str]
+    left: tuple[str, ...]
     taken: set[str] = field(default_factory=set)
+
+    @functools.cached_property
+    def leaving(self) -> tuple[InstalledDistribution, ...]:
+        return claims.by_name(self.held, self.names)[0]
+
+    @functools.cached_property
+    def staying(self) -> tuple[InstalledDistribution, ...]:
+        return claims.by_name(self.held, self.names)[1]
+
+    @functools.cached_property
+    def ours(self) -> Claims:
+        return claims.claims_of(self.leaving, self.ground)
+
+    @functools.cached_property
+    def theirs(self) -> Claims:
+        return claims.claims_of(self.staying, self.ground)
+
+    @functools.cached_property
+    def going(self) -> list[_Leaving]:
+        return [_Leaving(found, *claims.own_files(found, self.theirs, self.ground)) for found in self.leaving]
+
+    @functools.cached_property
+    def replaceable(self) -> frozenset[str]:
+        """The places that may be written over: those of what leaves, and rests of builds.
+
+        With a build there, or with a change of ours unfinished, unclaimed files of builds are rests of one.
+        """
+        folders = {folder for found in self.leaving for folder in claims.folders_of(found.name)}
+        if any(found.is_build for found in self.held):
+            folders.add(claims.RUNTIME_FOLDER)
+        rests = {*leftovers.unclaimed(self.ground, folders, Claims.of(())), *self.left}
+        own = (place for one in self.going if one.found.folder is not None for place in one.own)
+        return frozenset({*own, *(place for place in map(self.ground.place, rests) if place is not None)})
 
     def coming(self, found: InstalledDistribution, packages: Path) -> Coming:
         files: dict[str, Path] = {}
@@ -187,13 +203,13 @@ class _Judge:
         self._require_free_folders(found)
         return Coming(found.name, found.is_build, files, last)
 
-    def foresee(self, contents: Contents) -> None:
-        found = contents.found
+    def foresee(self, brought: Brought) -> None:
+        found = brought.found
         for recorded, digest in found.files.items():
             place = self.ground.place(os.path.normpath(recorded))
             if place is not None:
                 self._require_free_way(found, recorded, place)
-                calls = contents.scripts.get(recorded, ())
+                calls = brought.scripts.get(recorded, ())
                 # Of a file without a digest nobody can tell whether the same one is there.
                 if digest or (calls and not _starts(Path(place), calls)):
                     self._is_free(found, place, digest, calls)
@@ -201,20 +217,18 @@ class _Judge:
 
     def _require_free_way(self, found: InstalledDistribution, recorded: str, place: str) -> None:
         """Refuse a destination outside, or one that a link is on the way to."""
-        inside = self.ground.is_package_file(place)
-        if not inside and not self.ground.is_script(place):
-            for folder in reversed((self.ground.packages / os.path.normpath(recorded)).parents):
-                if folder.is_relative_to(self.ground.packages) and folder.is_symlink():
-                    raise _through(found, folder)
+        if self.ground.is_script(place):
+            return
+        path = Path(os.path.normpath(self.ground.packages / recorded))
+        tops = {self.ground.packages: self.ground.packages, self.ground.prefix / claims.DATA: self.ground.prefix}
+        folder = next((tops[top] for top in tops if path.is_relative_to(top)), None)
+        if folder is None:
             raise NotOursError(
                 f"installing `{found.name}` would write `{place}`, which lies outside the environment",
                 hint=helps("another-environment"),
             )
-        if not inside:
-            return
-        folder = self.ground.packages
-        for part in Path(os.path.normpath(recorded)).parts[:-1]:
-            folder = folder / part
+        for part in path.relative_to(folder).parts[:-1]:
+            folder /= part
             mode = mode_of(os.fspath(folder))
             if mode is None:
                 raise _unclaimed(found, folder)
@@ -264,7 +278,7 @@ class _Judge:
             first = None
             for path in sorted(_files_below(folder)):
                 place = self.ground.place(path.relative_to(self.ground.packages).as_posix()) or ""
-                if self.theirs.hold(place) or self.ours.hold(place) or place in self.replaceable:
+                if self.ours.hold(place) or self.theirs.hold(place) or place in self.replaceable:
                     first = None
                     break
                 first = first or (path if path.suffix != ".pyc" else None)
@@ -354,7 +368,7 @@ def discard(change: Change, places: Sequence[str]) -> None:
         _discard(change, Path(place))
         for compiled in claims.compiled_of(place):
             _discard(change, compiled)
-    inside = {Path(place).parent for place in places if change.ground.is_package_file(place)}
+    inside = {Path(place).parent for place in places if not change.ground.is_script(place)}
     leftovers.remove_empty_folders(change.ground, inside)
 
 
