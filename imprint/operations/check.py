@@ -15,7 +15,7 @@ from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target
-from imprint.runtime.verdict import decide
+from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
 from imprint.situation.targets import command_for, damage_in, require_start, target_of
@@ -38,10 +38,10 @@ def check(
 ) -> Result[Any]:
     """Run the check in the managed target, or in the environment `venv`, and return what it proved.
 
-    Anything but ok is an error of the result. A GPU counts when the plan names one and its build is what is installed,
-    whatever an earlier check found; else the check runs on the CPU. With `placement` the configured model runs too, and
-    says where. Waits at most `wait_seconds` for the mutex to record the answer; when it stays busy that is a warning.
-    Raises ImprintError (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
+    Anything but ok is an error of the result, and so is what keeps embeddings from running on what works. A GPU counts
+    when the plan names one and its build is what is installed, whatever an earlier check found; else the check runs on
+    the CPU. With `placement` the configured model runs too, and says where. Waits at most `wait_seconds` for the mutex
+    to record the answer; when it stays busy that is a warning. Raises ImprintError (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
     """
 
     def read(findings: Findings) -> tuple[Target | None, Inputs]:
@@ -61,16 +61,20 @@ def check(
     with interruptible("the check"):
         result = prove(target.python, device, context.environ)
         recorded, warnings = _record(context, target, inputs, result, wait_seconds, findings)
-        problem = _besides(context, target, inputs, result)
+        verdict = _besides(context, target, inputs, result)
+        problem = next(iter(notices_of_verdict(verdict)), None) if verdict is not None else None
         placed = _place(context, target, device) if placement else None
     errors = [] if result.ok else [failure_of(result, venv)]
-    if problem is not None and result.ok:
+    if problem is not None and result.ok and verdict is not None and not verdict.embeds:
+        message = f"ONNX Runtime works, but embeddings do not run: {problem.message}"
+        errors.append(Notice(problem.code, message, problem.hint))
+    elif problem is not None and result.ok:
         warnings.append(problem)
     elif problem is not None and result.device is None and not lies_outside(result):
         # One story: what helps is what the verdict says.
         errors = [Notice(errors[0].code, errors[0].message, problem.hint)]
     if isinstance(placed, Notice):
-        errors.append(placed)
+        errors += [] if placed.code in {error.code for error in errors} else [placed]
     elif placed is not None:
         more, worse = _about_placement(placed, result)
         warnings += more
@@ -120,13 +124,12 @@ def _says_nothing_of_the_gpu(context: Context, target: Target, result: CheckResu
     return None
 
 
-def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> Notice | None:
-    """Return what is wrong with the target, beside what the check tries too: a good check promises no more."""
+def _besides(context: Context, target: Target, inputs: Inputs, result: CheckResult) -> TargetVerdict | None:
+    """Return the verdict that follows, which knows what else is wrong; None where the check proved nothing."""
     if result.outcome == "inconclusive":
         return None
     seen = proof.proof_of(result, target, context.environ)
-    verdict = decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen))
-    return next(iter(notices_of_verdict(verdict)), None)
+    return decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=None, evidence=seen))
 
 
 def _repair(target: Target) -> str:

@@ -79,6 +79,15 @@ def test_setup_tries_a_recorded_limit_again_and_records_what_it_finds(limited: P
     assert never.asked == 0
 
 
+def test_a_check_fails_where_embeddings_do_not_run_after_it(limited: Place) -> None:
+    told = check(limited.context, prove=Answers(reads=SHORT))
+    assert (told.data["outcome"], [error.code for error in told.errors]) == ("ok", ["model-too-new"])
+    lacking = Answers()
+    lacking.answer = replace(lacking.answer, lacks=("orjson",))
+    assert [error.code for error in check(limited.context, prove=lacking).errors] == ["packages-missing"]
+    assert check(limited.context, prove=Answers()).ok
+
+
 def test_setup_fails_where_embeddings_do_not_run_after_it(limited: Place) -> None:
     limited.check = Answers(reads=SHORT)
     told = limited.setup()
@@ -126,7 +135,19 @@ def test_setup_builds_nothing_anew_for_a_cause_outside(place: Place) -> None:
     assert "repair" not in (told.errors[0].hint or "")
 
 
-def test_what_fails_by_itself_is_built_anew(place: Place) -> None:
+def test_what_failed_and_works_again_is_not_built_anew(place: Place) -> None:
+    """As after a driver was repaired, of which no file of the target tells."""
     place.setup()
     check(place.context, prove=Answers("failed", "undefined symbol"))
+    assert not replaced(place)
+
+
+def test_what_still_fails_by_itself_is_built_anew(place: Place) -> None:
+    place.setup()
+    bad, before = Answers("failed", "undefined symbol"), place.prefix
+    check(place.context, prove=bad)
+    good = place.check
+    place.check = lambda python, device, environ: (bad if python.is_relative_to(before) else good)(
+        python, device, environ
+    )
     assert replaced(place)

@@ -92,6 +92,8 @@ def contradictions(story: Story) -> list[str]:
     wanted = 100 if data["pending"] else 0 if data["embeds"] else 1
     if story.plan.data is not None and story.plan.data["build"] is not None and story.plan_exit != wanted:
         found.append(f"plan --check exits {story.plan_exit}, and status is pending={data['pending']}")
+    if story.check.data is not None and (story.check.exit == 0) != data["embeds"]:
+        found.append(f"check exits {story.check.exit}, status says {_line(story.status)}")
     if data["embeds"] and not data["line"].startswith("embeddings run on"):
         found.append("the line does not say that embeddings run")
     if not data["embeds"] and not data["line"].startswith("embeddings do not run"):

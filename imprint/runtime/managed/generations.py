@@ -19,8 +19,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.runtime import interrupts, target
-from imprint.runtime.check.outside import outside_cause
-from imprint.runtime.check.proof import Proof, changed_since, parse_proof, proof_of
+from imprint.runtime.check.proof import proof_of
 from imprint.runtime.check.result import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import inventory
@@ -51,11 +50,11 @@ class Staged:
     check: CheckResult
 
 
-def faults_of(found: Target, recipe: Recipe, environ: Mapping[str, str]) -> tuple[str, ...]:
+def faults_of(found: Target, recipe: Recipe) -> tuple[str, ...]:
     """Return why a recorded generation is not, or no longer, what `recipe` makes; empty when it is whole.
 
-    A check that it failed counts while all that it rests on is as it was and lies in the generation: any other has to
-    be made again. Reads sizes and metadata only; nothing is started.
+    That it failed a check is none: what did not compute may have been mended outside, which another check shows. Reads
+    sizes and metadata only; nothing is started.
     """
     manifest = found.manifest
     if manifest is None:
@@ -65,20 +64,12 @@ def faults_of(found: Target, recipe: Recipe, environ: Mapping[str, str]) -> tupl
         faults.append(f"it contains {manifest.build} {manifest.version}")
     elif dict(manifest.locks) != dict(recipe.digests):
         faults.append("the locks have changed")
-    if _fails_by_itself(found, parse_proof(manifest.check), environ):
-        faults.append("its last check failed")
     if _series(manifest.python) != _series(recipe.python):
         faults.append(f"it was created for Python {manifest.python}, but this is {recipe.python}")
     if found.refused is not None:
         faults.append(found.refused.message)
     # Reading every file's size takes a while, and nothing is gained by it once it is replaced anyway.
     return tuple(faults) or damage_of(found)
-
-
-def _fails_by_itself(found: Target, kept: Proof | None, environ: Mapping[str, str]) -> bool:
-    if kept is None or kept.outcome not in {"failed", "crashed"}:
-        return False
-    return outside_cause(kept.detail or "", environ) is None and not changed_since(kept, found, environ)
 
 
 def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[str, str]) -> None:
@@ -113,14 +104,14 @@ def damage_of(found: Target) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def find_whole(home: Home, recipe: Recipe, environ: Mapping[str, str]) -> Target | None:
+def find_whole(home: Home, recipe: Recipe) -> Target | None:
     """Return a complete generation that `recipe` made and that nothing points to, for example after a kill."""
     for folder in sorted(_folders(home), reverse=True):
         manifest = target.read_manifest(home, folder.name)
         if manifest is None:
             continue
         found = target.managed_target(home, manifest)
-        if not faults_of(found, recipe, environ):
+        if not faults_of(found, recipe):
             return found
     return None
 

@@ -86,7 +86,7 @@ class ManagedChange:
 
     def __init__(self, place: ManagedPlace, plan: Plan, recipe: Recipe, before: Target | None, *, repair: bool) -> None:
         self.place, self.plan, self.recipe, self.before, self.repair = place, plan, recipe, before, repair
-        self.faults = generations.faults_of(before, recipe, place.environ) if before is not None else ()
+        self.faults = generations.faults_of(before, recipe) if before is not None else ()
 
     @functools.cached_property
     def whole(self) -> Target | None:
@@ -95,7 +95,7 @@ class ManagedChange:
             return None
         if self.before is not None and not self.faults:
             return self.before
-        return generations.find_whole(self.place.home, self.recipe, self.place.environ)
+        return generations.find_whole(self.place.home, self.recipe)
 
     @property
     def replaces(self) -> str | None:
