@@ -64,6 +64,11 @@ class Home(Record):
         return self.root / "models"
 
     @property
+    def seen_models(self) -> Path:
+        """The note on what the files of models were when their content was last found right."""
+        return self.data / "models.json"
+
+    @property
     def cache(self) -> Path:
         """UV_CACHE_DIR; on the same file system as the generations, so that hard links work."""
         return self.root / ".uv-cache"

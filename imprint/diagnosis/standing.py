@@ -45,9 +45,14 @@ def seen_of(facts: Facts) -> Seen:
     tried = _tried(loaded) if loaded is not None else None
     if tried is not None and not tried.ok and (not seen.holds or seen.proof is None or seen.proof.ok):
         seen = replace(seen, proof=tried, changed=())
+    model = seen.model or _of_a_model(facts.failures.get("model"))
     missed = seen.missed or ("the last start" if _missed(facts) else None)
     return replace(
-        seen, starts=seen.starts and _starts(facts), missed=missed, session=_session(facts) if seen.gpu else None
+        seen,
+        starts=seen.starts and _starts(facts),
+        model=model,
+        missed=missed,
+        session=_session(facts) if seen.gpu else None,
     )
 
 

@@ -18,6 +18,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.resources import data_path, lock_path
 from imprint.runtime.events import Event, OnEvent
+from imprint.state import files
 from imprint.state.files import raise_for_write
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.weights", "tokenizer.json"
@@ -133,22 +134,45 @@ def folder_of(home: Home, name: str) -> Path:
 def flaws(home: Home, model: Model, *, deep: bool = False) -> list[str]:
     """Return what is wrong with a model on disk, a sentence each; empty when it is whole.
 
-    Sizes are compared; with `deep` every file is hashed as well.
+    Sizes are compared. A file is hashed that was written to since its content was found right; with `deep` each is.
     """
-    found = []
+    found, noted = [], {} if deep else _noted(home).get(model.name, {})
     for file in model.files:
         path = folder_of(home, model.name) / file.name
         try:
-            size = path.stat().st_size
+            size, known = path.stat().st_size, noted.get(file.name)
             if size != file.size:
                 found.append(f"{path} has {size} bytes instead of {file.size}")
-            elif deep and _digest(path) != file.sha256:
+            elif (deep or (noted and known != _signature(path, file))) and _digest(path) != file.sha256:
                 found.append(f"{path} does not have the content that the catalogue describes")
         except FileNotFoundError:
             found.append(f"{path} is missing")
         except OSError as error:
             found.append(f"{path} cannot be read: {error.strerror}")
     return found
+
+
+def _noted(home: Home) -> dict[str, dict[str, str]]:
+    """Return by model and file what each was when its content was found right; empty where that is not known."""
+    try:
+        found = files.read_json(home.seen_models, within=home.root) or {}
+    except ImprintError:
+        return {}
+    models = found.get("models")
+    return {name: seen for name, seen in models.items() if isinstance(seen, dict)} if isinstance(models, dict) else {}
+
+
+def _note(home: Home, model: Model) -> None:
+    """Write down what the files of a model are, whose content was found right. The caller holds the mutex."""
+    noted, folder = _noted(home), folder_of(home, model.name)
+    seen = {file.name: _signature(folder / file.name, file) for file in model.files}
+    if noted.get(model.name) != seen:
+        files.write_json(home.seen_models, {"schema": 1, "models": {**noted, model.name: seen}}, within=home.root)
+
+
+def _signature(path: Path, file: File) -> str:
+    status = path.stat()
+    return f"{file.sha256[:16]} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
 
 def model_files(
@@ -194,18 +218,19 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
 ) -> ModelFiles:
     """Make sure that a model is installed and return its paths; nothing is done when its files are right.
 
-    With `deep` they are hashed to know that, else their sizes count. The caller holds the mutex. What is downloaded
-    and what is made of it is checked against the catalogue before it takes the model's place, in one rename. Raises
-    IntegrityError (`model-mismatch`), NoSpaceError, and what `installer` raises; the state is then as before.
+    With `deep` they are hashed to know that, else only those that were written to. The caller holds the mutex.
+    What is downloaded and made of it is checked against the catalogue before it takes the model's place, in one rename.
+    Raises IntegrityError (`model-mismatch`), NoSpaceError, and what `installer` raises; the state is then as before.
     """
     model = (catalogue or load_catalogue()).model(name)
     tell = on_event or (lambda _: None)
     remove_leftovers(home)
     _require_readable(home, model)
-    if flaws(home, model, deep=deep):
+    if flaws(home, model, deep=deep or model.name not in _noted(home)):
         tell(Event("start", "model", f"installing the model {name}", 0, model.download.size))
         _install(home, model, installer)
         tell(Event("done", "model", f"the model {name} is installed", model.download.size, model.download.size))
+    _note(home, model)
     return model_files(home, name, catalogue)
 
 

@@ -41,7 +41,8 @@ def check(
     Anything but ok is an error of the result, and so is what keeps embeddings from running on what works. A GPU counts
     when the plan names one and its build is what is installed, whatever an earlier check found; else the check runs on
     the CPU. With `placement` the configured model runs too, and says where. Waits at most `wait_seconds` for the mutex
-    to record the answer; when it stays busy that is a warning. Raises ImprintError (`not-installed`) without a target, StateError, StateNewerError and InterruptedByUserError.
+    to record the answer; when it stays busy that is a warning. Raises ImprintError (`not-installed`) without a target,
+    StateError, StateNewerError and InterruptedByUserError.
     """
 
     def read(findings: Findings) -> tuple[Target | None, Inputs]:

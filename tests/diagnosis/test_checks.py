@@ -35,7 +35,7 @@ State = tuple[str, dict[str, object], list[tuple[str, str]]]
 
 BLOCKED: list[State] = [
     ("target:interpreter", {"interpreter": Interpreter("/v/bin/python", present=True, code=code)}, [(code, "error")])
-    for code in ("folder-denied", "noexec-disk", "process-limit")
+    for code in ("file-denied", "folder-denied", "noexec-disk", "process-limit")
 ]
 OUTSIDE: list[State] = [
     ("runtime:loads", {"loaded": Loaded(error=error, has_session=False)}, [(code, "error")])

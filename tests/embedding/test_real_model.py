@@ -250,6 +250,23 @@ def test_a_damaged_model_is_refused_with_the_way(home: Path) -> None:
     assert run_cli(home, ["embed", "a"]).code == 0
 
 
+def test_a_model_that_was_overwritten_is_named_by_all_and_setup_mends_it(home: Path) -> None:
+    """Of the right size, with wrong bytes; a copy of it with the right ones is hashed and no fault."""
+    weights = model_files(Home(home), MODEL).weights
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-9] + b"overwrite")
+    commands = (["status"], ["plan", "--check"], ["check"], ["embed", "a"], ["doctor"])
+    ran = [run_cli(home, words) for words in commands]
+    assert all("does not have the content" in one.out + one.err for one in ran), ran
+    assert [one.code for one in ran] == [1, 100, 1, 1, 1]
+    assert "embeddings run" not in ran[3].out + ran[3].err
+    assert run_cli(home, ["setup", "--yes", "--json"], timeout=900).code == 0
+    assert weights.read_bytes() == whole
+    weights.unlink()
+    weights.write_bytes(whole)
+    assert [run_cli(home, words).code for words in commands] == [0] * 5
+
+
 @pytest.mark.parametrize("missing", ["tokenizers", "orjson"])
 def test_a_package_that_is_missing_is_no_fault_of_the_model(
     home: Path, target: Target, tmp_path: Path, missing: str
