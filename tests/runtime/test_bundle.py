@@ -96,13 +96,20 @@ def test_what_is_neither_a_file_nor_a_platform_is_refused(tmp_path: Path, twins:
 
 
 def test_a_file_that_no_lock_names_is_refused() -> None:
-    text = '[[packages]]\nname = "left"\nversion = "1.0"\nwheels = [{url = "http://x/%s", hashes = {sha256 = "%s"}}]\n'
+    text = 'lock-version = "1.0"\ncreated-by = "uv"\n[[packages]]\nname = "left"\nversion = "1.0"\n'
+    text += 'wheels = [{url = "http://x/%s", hashes = {sha256 = "%s"}}]\n'
     (found,) = parse_files(text % ("left-1.0-py3-none-any.whl", "a" * 64), LOCK, "lock.txt")
     assert (found.name, found.size) == ("left-1.0-py3-none-any.whl", None)
     with pytest.raises(IntegrityError, match="left-1"):
         parse_files(text % ("left-1.0-py3-none-any.whl", "b" * 64), LOCK, "lock.txt")
-    with pytest.raises(IntegrityError, match="not a wheel"):
+    with pytest.raises(IntegrityError, match="cannot be read"):
         parse_files(text % ("..%2F..%2Fleft.whl", "a" * 64), LOCK, "lock.txt")
+
+
+@pytest.mark.parametrize("answer", ["", "[", 'lock-version = "9.0"\ncreated-by = "uv"\npackages = []\n'])
+def test_an_answer_that_is_no_pylock_document_is_refused(answer: str) -> None:
+    with pytest.raises(IntegrityError, match="cannot be read"):
+        parse_files(answer, LOCK, "lock.txt")
 
 
 LINUX = Platform("linux", "x86_64", Libc("glibc", "2.36"))

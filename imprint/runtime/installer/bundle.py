@@ -10,7 +10,6 @@ import hashlib
 import re
 import tempfile
 import tomllib
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,22 +66,35 @@ def files_of(uv: Uv, lock: Path, spot: TargetPlatform) -> tuple[File, ...]:
 
 
 def parse_files(text: str, lock: str, name: str) -> tuple[File, ...]:
-    """Return the wheels of a pylock document. Raises IntegrityError for one whose hash the lock does not name."""
+    """Return the wheels of a pylock document.
+
+    Raises IntegrityError for a wheel whose hash the lock does not name, and for what is no such document.
+    """
+    from packaging.pylock import Pylock, PylockValidationError
+
     found: list[File] = []
-    for package in tomllib.loads(text).get("packages", ()):
-        for row in package.get("wheels", ()):
-            where = str(row.get("url") or row.get("path"))
-            file = str(row.get("name") or urllib.parse.unquote(where.rsplit("/", 1)[-1]))
-            digest = str(row.get("hashes", {}).get("sha256"))
-            if f"sha256:{digest}" not in lock:
-                raise IntegrityError(
-                    f"`{file}` from the index is not one that `{name}` pins",
-                    hint=helps("deleted-another-mirror"),
+    try:
+        for package in Pylock.from_dict(tomllib.loads(text)).packages:
+            found += [
+                File(
+                    package.name,
+                    str(package.version),
+                    wheel.filename,
+                    wheel.hashes.get("sha256", ""),
+                    wheel.size,
+                    where,
                 )
-            if Path(file).name != file or not file.endswith(".whl"):
-                raise IntegrityError(f"the index names `{file}`, which is not a wheel")
-            size = row.get("size")
-            found.append(File(package["name"], package["version"], file, digest, size, where))
+                for wheel in package.wheels or ()
+                if (where := wheel.url or wheel.path) is not None
+            ]
+    except (tomllib.TOMLDecodeError, PylockValidationError) as error:
+        raise IntegrityError(f"the installer's answer about `{name}` cannot be read: {error}") from error
+    for file in found:
+        if f"sha256:{file.sha256}" not in lock:
+            raise IntegrityError(
+                f"`{file.name}` from the index is not one that `{name}` pins",
+                hint=helps("deleted-another-mirror"),
+            )
     return tuple(found)
 
 
