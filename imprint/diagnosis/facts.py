@@ -1,31 +1,24 @@
 """What the checks judge: facts gathered beforehand, so that every check is a function of values.
 
-None always means that a fact is not known; `Facts.failures` then has the error under the fact's name.
+They lie in six groups, and `gathering` has one function for each. None always means that a fact is not known;
+`Facts.failures` then has the error under the fact's name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from imprint.causes.circumstances import Circumstances
 from imprint.errors import ImprintError
 from imprint.planning.builds import Wheel
 from imprint.planning.model import Machine, Plan
+from imprint.runtime.distributions.inventory import RuntimePackage
 from imprint.runtime.verdict import Seen
+from imprint.state.findings import Finding as StateFinding
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """A state file that could not be used: what is wrong with it, what mends it, and the code of the finding."""
-
-    message: str
-    hint: str | None = None
-    code: str = "state-damaged"
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
+class Interpreter(Record):
     """The target's interpreter: its path, whether something is there, and the version it answered with.
 
     `made_for` is the series its folder of packages is named after (`3.11`), None where there is none to see. Of an
@@ -41,8 +34,7 @@ class Interpreter:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Record):
     """One installed package that is not as its RECORD says.
 
     `kind` is missing, size, hash (of files), no-record, no-metadata, no-installer, dangling (links that lead nowhere),
@@ -55,13 +47,14 @@ class Damage:
     example: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Runtimes:
+class Runtimes(Record):
     """What is installed in the target, read from its folder of packages alone.
 
-    `builds` are the ONNX Runtime distributions (`onnxruntime-gpu 1.31.1`), `distributions` counts all, `versions` has
-    them by name. `write_error` says why the folder cannot be changed. `size` is the recorded size of all (bytes);
-    `requirers` name the packages that ask for a build of ONNX Runtime; `free` are the free bytes on that disk.
+    `builds` are the ONNX Runtime distributions (`onnxruntime-gpu 1.31.1`), `package` is what the files of ONNX Runtime
+    say they are; `distributions` counts all, `versions` has them by name. `write_error` says why the folder cannot be
+    changed. `size` is the recorded size of all (bytes), `gpu_size` that of GPU builds and NVIDIA's packages, which
+    the CPU build would free. `requirers` name the packages that ask for a build of ONNX Runtime; `free` are the free
+    bytes on that disk; `leftovers` are folders that a killed pip left among the packages, each with its size (bytes).
     """
 
     builds: tuple[str, ...] = ()
@@ -69,19 +62,17 @@ class Runtimes:
     damages: tuple[Damage, ...] = ()
     hashed: bool = False
     packages: str | None = None
-    versions: Mapping[str, str | None] = field(default_factory=dict)
+    versions: Mapping[str, str | None] = {}
     requirers: tuple[str, ...] = ()
     write_error: str | None = None
     size: int | None = None
     free: int | None = None
     leftovers: tuple[tuple[str, int], ...] = ()
-    """Folders that a killed pip left among the packages, each with its size (bytes)."""
     gpu_size: int = 0
-    """The recorded size of the GPU builds and of NVIDIA's packages (bytes): what the CPU build would free."""
+    package: RuntimePackage = RuntimePackage()
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Record):
     """One shared library that a GPU build asks for. `source`: wheel, torch, system, or missing.
 
     `required` tells what nothing works without from what is loaded when some operator needs it. `loaded` says whether
@@ -95,8 +86,7 @@ class Library:
     loaded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record):
     """What a child saw when it loaded ONNX Runtime in the target; see `imprint.inside.probe`.
 
     `error` is why the import failed. `ended` says how the child ended when it did not end well (`SIGBUS`, `timeout`),
@@ -125,8 +115,7 @@ class Loaded:
     sends: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnImport:
+class OwnImport(Record):
     """What Python does there as the user starts it, not isolated as Imprint does.
 
     `printed` is what it wrote to standard output before any program ran, `files` the sitecustomize and usercustomize
@@ -140,16 +129,14 @@ class OwnImport:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Record):
     """Device nodes under /dev: those that are there, and those of them that this process may not open."""
 
     present: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Record):
     """The last recorded check of what is installed: `result` ok or failed, its kind and time (ISO 8601 UTC).
 
     `changed` names what is different now from when it was made (driver, GPU, Python …); such a check does not count.
@@ -163,8 +150,7 @@ class Proof:
     on_gpu: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Record):
     """One real embedding: the provider that computed it, its length, and how long start and text took (seconds)."""
 
     provider: str
@@ -172,8 +158,7 @@ class Embedded:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Record):
     """Free bytes where the home lies, and what the planned download and its unpacked files need."""
 
     free: int
@@ -181,8 +166,7 @@ class Disk:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unused:
+class Unused(Record):
     """Bytes that nothing needs: generations that are neither current nor kept, and files of the cache alone.
 
     `kept` are those of the cache where it keeps what another try of a GPU would download; they do not count as unused.
@@ -190,73 +174,128 @@ class Unused:
 
     generations: int = 0
     cache: int = 0
-    cache_path: str = ""
     kept: int = 0
 
 
-PLAIN = Circumstances(
-    frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$(id -un)"'}
-)
-"""The circumstances of a process nothing is known about, but that it runs on Linux."""
+class SettingsFacts(Record):
+    """What somebody asked for: the configuration, and the variables of this process.
 
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything gathered for one run of doctor.
-
-    `venv` is the environment that was named, None for the managed target; `device_set` tells a device that somebody
-    set from the default. `installed_build` is the build's name in our table, `wheel` its entry for this platform, where
-    it has them; `tested` are the versions its lock pins. `proved`: a passed check of the planned GPU build holds here;
-    `missed_gpu`: the last worker asked for that GPU and ran on the CPU.
-    `around` are the circumstances of this process: system, shell, rights; `kinds` are the traits of a named environment
-    (virtual, conda, externally-managed); `uv` is the word that starts uv there.
-    `exposed` names the secrets that the configuration file holds; `refused` is why the runtime's interpreter is not
-    started.
-    `refusal` is why `setup --venv` will never change that environment, such as that it is no virtual one.
-    `busy` describes the process that is changing things right now, `interrupted` a change that did not end.
+    `device_set` tells a device that somebody set from the default; `exposed` names the secrets that the configuration
+    file holds.
     """
 
-    home: str
-    home_error: str | None = None
-    asides: tuple[Aside, ...] = ()
-    exposed: tuple[str, ...] = ()
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = {}
     unknown_variables: tuple[tuple[str, str | None], ...] = ()
     device_asked: str | None = None
     device_set: bool = False
     declared_gb: float | None = None
+    exposed: tuple[str, ...] = ()
+
+
+class HomeFacts(Record):
+    """The home: why it cannot be written (`foreign`: it is another user's), what is wrong with its files, and its disk.
+
+    `model` is the configured model, None where its files are not there. `copies` says whether the cache lies on another
+    disk than the runtimes, so that files are copied.
+    """
+
+    path: str
+    error: str | None = None
+    foreign: bool = False
+    asides: tuple[StateFinding, ...] = ()
+    model: str | None = None
+    disk: Disk | None = None
+    unused: Unused | None = None
+    copies: bool | None = None
+
+
+class SystemFacts(Record):
+    """This machine, and this process on it: its shell and rights (`around`), and the word that starts uv there."""
+
+    machine: Machine | None = None
+    nodes: Nodes | None = None
+    proc: bool = True
+    around: Circumstances = Circumstances(
+        frozenset({"linux", "posix"}), {"cost": "", "saving": "", "free": "", "sudo": "sudo ", "user": '"$(id -un)"'}
+    )
+    uv: str = "uv"
+
+
+class TargetFacts(Record):
+    """The environment that is looked at: `venv` where one was named, None for the managed target.
+
+    `kinds` are the traits of a named one (virtual, conda, externally-managed); `ours`: Imprint set it up. `refused` is
+    why its interpreter is not started. `busy` describes the process that is changing things right now, `interrupted` a
+    change that did not end.
+    """
+
     venv: str | None = None
     kinds: tuple[str, ...] = ()
-    around: Circumstances = PLAIN
-    uv: str = "uv"
     ours: bool = True
     provisioned: bool | None = None
     interpreter: Interpreter | None = None
     runtimes: Runtimes | None = None
-    loaded: Loaded | None = None
-    machine: Machine | None = None
-    nodes: Nodes | None = None
-    installed_build: str | None = None
+    refused: ImprintError | None = None
+    interrupted: bool = False
+    busy: str | None = None
+
+    @property
+    def starts(self) -> bool:
+        """Whether the interpreter is there and answered."""
+        return self.interpreter is not None and self.interpreter.present and self.interpreter.version is not None
+
+    @property
+    def installed(self) -> Runtimes:
+        """What is installed, as far as it is known."""
+        return self.runtimes or Runtimes()
+
+    @property
+    def build_names(self) -> frozenset[str]:
+        """The names of the installed builds of ONNX Runtime; a plug-in is none."""
+        return frozenset(build.partition(" ")[0] for build in self.installed.builds if build)
+
+
+class RuntimeFacts(Record):
+    """The ONNX Runtime that is installed, and what it does when it is tried.
+
+    `build` is its name in our table, `wheel` its entry for this platform, where it has them; `tested` are the versions
+    its lock pins.
+    """
+
+    build: str | None = None
     wheel: Wheel | None = None
-    tested: Mapping[str, str] = field(default_factory=dict)
+    tested: Mapping[str, str] = {}
+    loaded: Loaded | None = None
+    own_import: OwnImport | None = None
+    embedded: Embedded | None = None
+
+
+class PlanFacts(Record):
+    """What is planned, and what is proved.
+
+    `waiting` is the plan if a GPU were asked for, where nobody chose the CPU; None where it was chosen or a GPU is
+    asked for. `seen` is what the verdict of every other command is made of, gathered as they gather it; None where that
+    failed. `proved`: a passed check of the planned GPU build holds here; `missed_gpu`: the last worker asked for that
+    GPU and ran on the CPU. `refusal` is why `setup --venv` will never change that environment, such as that it is no
+    virtual one.
+    """
+
     plan: Plan | None = None
     waiting: Plan | None = None
-    """The plan if a GPU were asked for, where nobody chose the CPU; None where it was chosen or a GPU is asked for."""
     seen: Seen | None = None
-    """What the verdict of every other command is made of, gathered as they gather it; None where that failed."""
-    proc: bool = True
-    own_import: OwnImport | None = None
     proved: bool = False
     proof: Proof | None = None
     missed_gpu: bool = False
-    interrupted: bool = False
     refusal: ImprintError | None = None
-    refused: ImprintError | None = None
-    busy: str | None = None
-    model: str | None = None
-    embedded: Embedded | None = None
-    disk: Disk | None = None
-    unused: Unused | None = None
-    copies: bool | None = None
-    """Whether the cache lies on another disk than the runtimes, so that files are copied; None unknown."""
-    failures: Mapping[str, ImprintError] = field(default_factory=dict)
+
+
+class Facts(Record):
+    """Everything gathered for one run of doctor."""
+
+    home: HomeFacts
+    settings: SettingsFacts = SettingsFacts()
+    system: SystemFacts = SystemFacts()
+    target: TargetFacts = TargetFacts()
+    runtime: RuntimeFacts = RuntimeFacts()
+    planned: PlanFacts = PlanFacts()
+    failures: Mapping[str, ImprintError] = {}

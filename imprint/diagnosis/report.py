@@ -47,25 +47,22 @@ def _word(value: str | bool | None) -> str:
     return value if isinstance(value, str) else "yes" if value else "no"
 
 
-def _runs_on(facts: Facts) -> str | None:
-    verdict = verdict_of(facts)
-    return None if verdict is None else verdict.runs_on if verdict.embeds else "none"
-
-
 def surroundings(facts: Facts) -> list[tuple[str, str]]:
     """Return what a bug report needs beside the findings, as names and values."""
-    about = "an environment that was named" if facts.venv is not None else "the managed target"
-    lines = [("about", about), ("embeddings run on", _word(_runs_on(facts)))]
-    if facts.plan is not None:
-        plan = facts.plan
+    about = "an environment that was named" if facts.target.venv is not None else "the managed target"
+    plan, machine, environ = facts.planned.plan, facts.system.machine, facts.settings.environ
+    verdict = verdict_of(facts)
+    runs_on = None if verdict is None else verdict.runs_on if verdict.embeds else "none"
+    lines = [("about", about), ("embeddings run on", _word(runs_on))]
+    if plan is not None:
         lines.append(("plan", f"{plan.build} {plan.version or ''} [{plan.code}] {plan.reason}"))
-    if facts.runtimes is not None:
-        near = {name: version for name, version in facts.runtimes.versions.items() if _NEAR.match(name)}
-        lines.append(("packages", ", ".join(f"{name} {version}" for name, version in sorted(near.items())) or "none"))
-    if facts.machine is not None:
-        platform, nvidia = facts.machine.platform, facts.machine.nvidia
+    if facts.target.runtimes is not None:
+        near = sorted(one for one in facts.target.runtimes.versions.items() if _NEAR.match(one[0]))
+        lines.append(("packages", ", ".join(f"{name} {version}" for name, version in near) or "none"))
+    if machine is not None:
+        platform, nvidia = machine.platform, machine.nvidia
         lines += [
-            ("target's python", f"{facts.machine.python.version} {facts.machine.python.abi or ''}".rstrip()),
+            ("target's python", f"{machine.python.version} {machine.python.abi or ''}".rstrip()),
             ("libc", f"{platform.libc.name} {platform.libc.version}" if platform.libc else "unknown"),
             ("wsl, container", f"{_word(platform.wsl)}, {_word(platform.container)}"),
             ("nvidia", _word(nvidia.status)),
@@ -74,10 +71,10 @@ def surroundings(facts: Facts) -> list[tuple[str, str]]:
         ]
         for gpu in nvidia.gpus or ():
             lines.append(("gpu", f"{redact_chip(gpu.name)} ({gpu.compute_capability}, {gpu.memory_mib} MiB)"))
-        for other in facts.machine.other_gpus or ():
+        for other in machine.other_gpus or ():
             lines.append(("other gpu", f"{other.vendor} {redact_chip(other.name)} ({other.kind})"))
-    lines += [(name, _value_of(name, value)) for name, value in sorted(facts.environ.items()) if name in _VALUES]
-    others = [name for name in facts.environ if name.startswith("IMPRINT_") and name not in _VALUES]
+    lines += [(name, _value_of(name, value)) for name, value in sorted(environ.items()) if name in _VALUES]
+    others = [name for name in environ if name.startswith("IMPRINT_") and name not in _VALUES]
     if others:
         lines.append(("other variables of Imprint", str(len(others))))
     return lines
@@ -93,7 +90,7 @@ def _value_of(name: str, value: str) -> str:
 
 def chips_of(facts: Facts) -> frozenset[str]:
     """Return the words of the names of the GPUs here that may pass."""
-    return frozenset() if facts.machine is None else words_of_chips(facts.machine)
+    return frozenset() if facts.system.machine is None else words_of_chips(facts.system.machine)
 
 
 def compose(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from imprint.diagnosis.circumstances import circumstances_of, command
-from imprint.diagnosis.facts import Facts, Loaded
+from imprint.diagnosis.facts import Facts, Loaded, TargetFacts
 from imprint.errors import ImprintError
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof
@@ -23,9 +23,9 @@ _UNTRIED = {"timeout": "timeout", "SIGKILL": "killed", "SIGTERM": "killed"}
 
 def verdict_of(facts: Facts) -> TargetVerdict | None:
     """Return the verdict about the target; None where nobody can know, since every command refuses to run there."""
-    if facts.provisioned is False:
-        return decide(Seen(facts.plan, there=False, commands=_commands(facts)))
-    if (facts.provisioned is None or _starts(facts)) and _unreadable(facts):
+    if facts.target.provisioned is False:
+        return decide(Seen(facts.planned.plan, there=False, commands=_commands(facts)))
+    if (facts.target.provisioned is None or _starts(facts)) and _unreadable(facts):
         return None
     return decide(seen_of(facts))
 
@@ -35,13 +35,13 @@ def _unreadable(facts: Facts) -> bool:
     states = (facts.failures[name] for name in ("target", "seen") if name in facts.failures)
     if any(error.specific_code.startswith("state-") for error in states):
         return True
-    return facts.plan is None and bool({"config", "plan"} & facts.failures.keys())
+    return facts.planned.plan is None and bool({"config", "plan"} & facts.failures.keys())
 
 
 def seen_of(facts: Facts) -> Seen:
     """Return the facts of the verdict: what every command looks at, and over it what was tried here."""
-    loaded = facts.loaded
-    seen = facts.seen or _derived(facts)
+    loaded = facts.runtime.loaded
+    seen = facts.planned.seen or _derived(facts)
     tried = _tried(loaded) if loaded is not None else None
     if tried is not None and not tried.ok and (not seen.holds or seen.proof is None or seen.proof.ok):
         seen = replace(seen, proof=tried, changed=())
@@ -56,28 +56,40 @@ def seen_of(facts: Facts) -> Seen:
     )
 
 
+def what_embeddings_run_on(facts: Facts) -> str | None:
+    """Return cpu, gpu or none, by the verdict that every command goes by; None where nobody can know."""
+    verdict = verdict_of(facts)
+    return None if verdict is None else verdict.runs_on
+
+
+def gpu_build(facts: Facts) -> bool:
+    """Whether what is installed, or what loads, is a build for GPUs."""
+    loaded, builds = facts.runtime.loaded, facts.target.installed.builds
+    return (loaded is not None and bool(GPU_PROVIDERS & set(loaded.available))) or any(
+        build.startswith("onnxruntime-gpu") for build in builds
+    )
+
+
+def gpu_wanted(facts: Facts) -> bool:
+    """Whether somebody wants a GPU here: the configuration, or a GPU build in an environment nobody configured."""
+    settings = facts.settings
+    if settings.device_asked in {"gpu", "auto"}:
+        return True
+    chosen_cpu = settings.device_asked == "cpu" and settings.device_set
+    return not chosen_cpu and facts.target.venv is not None and gpu_build(facts)
+
+
 def gpu_asked_of_runtime(facts: Facts) -> bool:
     """Whether embedding asks ONNX Runtime for a GPU: it does so for one that is planned and proved."""
-    if facts.device_asked == "cpu":
+    plan = facts.planned.plan
+    if facts.settings.device_asked == "cpu":
         return False
-    if facts.plan is None:
-        return True
-    return facts.plan.device is not None and facts.proved and facts.plan.build == facts.installed_build
-
-
-def build_names(facts: Facts) -> frozenset[str]:
-    """Return the names of the installed builds of ONNX Runtime; a plug-in is none."""
-    builds = facts.runtimes.builds if facts.runtimes is not None else ()
-    return frozenset(build.partition(" ")[0] for build in builds if build)
-
-
-def starts(facts: Facts) -> bool:
-    """Whether the target's interpreter is there and answered."""
-    return facts.interpreter is not None and facts.interpreter.present and facts.interpreter.version is not None
+    return plan is None or (plan.device is not None and facts.planned.proved and plan.build == facts.runtime.build)
 
 
 def _starts(facts: Facts) -> bool:
-    return facts.provisioned is not None and (facts.interpreter is None or starts(facts))
+    target = facts.target
+    return target.provisioned is not None and (target.interpreter is None or target.starts)
 
 
 def _commands(facts: Facts) -> Commands:
@@ -86,28 +98,28 @@ def _commands(facts: Facts) -> Commands:
 
 def _derived(facts: Facts) -> Seen:
     """Return what can be said where the commands' own facts could not be gathered, or were recorded without them."""
-    loaded, plan = facts.loaded, facts.plan
-    builds = facts.runtimes.builds if facts.runtimes is not None else ("unknown",)
-    proof = facts.proof
+    loaded, plan, target = facts.runtime.loaded, facts.planned.plan, facts.target
+    builds = target.runtimes.builds if target.runtimes is not None else ("unknown",)
+    proof = facts.planned.proof
     failed = proof is not None and proof.result != "ok" and not proof.on_gpu and not proof.changed
     kept = Proof("failed", proof.kind, time=proof.time) if failed and proof is not None else None
-    lacks = lacking(facts.runtimes.versions) if facts.venv is not None and facts.runtimes is not None else ()
+    lacks = lacking(target.runtimes.versions) if target.venv is not None and target.runtimes is not None else ()
     version = builds[0].partition(" ")[2] if builds else None
     return Seen(
         plan,
-        there=facts.venv is None or bool(builds) or (loaded is not None and loaded.version is not None),
-        managed=facts.venv is None,
-        build=facts.installed_build,
+        there=target.venv is None or bool(builds) or (loaded is not None and loaded.version is not None),
+        managed=target.venv is None,
+        build=facts.runtime.build,
         version=(loaded.version if loaded is not None else None) or version or None,
-        refused=facts.refused,
-        damage=_damage(facts),
+        refused=target.refused,
+        damage=_damage(target),
         proof=kept or (_tried(loaded) if loaded is not None else None),
-        lacks=lacks if starts(facts) else (),
+        lacks=lacks if target.starts else (),
         model=_of_a_model(facts.failures.get("model")),
         gpu=gpu_asked_of_runtime(facts),
-        mendable=facts.venv is not None or (plan is not None and plan.build != facts.installed_build),
+        mendable=target.venv is not None or (plan is not None and plan.build != facts.runtime.build),
         commands=_commands(facts),
-        environ=facts.environ,
+        environ=facts.settings.environ,
         around=circumstances_of(facts),
     )
 
@@ -116,15 +128,15 @@ def _of_a_model(error: ImprintError | None) -> ImprintError | None:
     return error if error is not None and error.specific_code.startswith("model-") else None
 
 
-def _damage(facts: Facts) -> tuple[str, ...]:
-    names = build_names(facts)
-    interrupted = (INTERRUPTED,) if facts.interrupted else ()
+def _damage(target: TargetFacts) -> tuple[str, ...]:
+    names = target.build_names
+    interrupted = (INTERRUPTED,) if target.interrupted else ()
     if len(names) > 1:
         return (*interrupted, together(sorted(names)))
     return interrupted + tuple(
         f"{damage.distribution}: {words_of(damage.kind, damage.count, damage.example)}"
-        for damage in (facts.runtimes.damages if facts.runtimes is not None else ())
-        if facts.venv is None or damage.distribution in names or is_vendor(damage.distribution)
+        for damage in target.installed.damages
+        if target.venv is None or damage.distribution in names or is_vendor(damage.distribution)
     )
 
 
@@ -148,7 +160,7 @@ def _tried(loaded: Loaded) -> Proof:
 
 def _session(facts: Facts) -> str | None:
     """Return where a session that asked for the GPU ended up just now; None where none was tried."""
-    loaded, embedded = facts.loaded, facts.embedded
+    loaded, embedded = facts.runtime.loaded, facts.runtime.embedded
     if embedded is not None and embedded.provider != CPU:
         return "gpu"
     if loaded is None:
@@ -161,4 +173,5 @@ def _session(facts: Facts) -> str | None:
 
 
 def _missed(facts: Facts) -> bool:
-    return facts.missed_gpu or (facts.embedded is not None and facts.embedded.provider == CPU)
+    embedded = facts.runtime.embedded
+    return facts.planned.missed_gpu or (embedded is not None and embedded.provider == CPU)

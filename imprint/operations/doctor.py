@@ -1,6 +1,6 @@
 """`doctor`: gather what can be wrong, judge it, and name the command that mends it.
 
-The checks live in `imprint.diagnosis` and know values only; `doctor_facts` reads the files and starts the children.
+The checks live in `imprint.diagnosis` and know values only; its `gathering` reads the files and starts the children.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from imprint import __version__
 from imprint.causes.catalogue import as_one, catalogue, general_remedies
 from imprint.causes.circumstances import here
 from imprint.context import Context
-from imprint.diagnosis import checks, report
-from imprint.diagnosis.checks import CHECKS, Check
+from imprint.diagnosis import report
+from imprint.diagnosis.checking import Check
+from imprint.diagnosis.checks import CHECKS, run
 from imprint.diagnosis.facts import Embedded
 from imprint.diagnosis.findings import Finding, counts
-from imprint.diagnosis.looking import gather
+from imprint.diagnosis.gathering import gather
 from imprint.diagnosis.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
@@ -93,7 +94,7 @@ def diagnose(
         prove=prove,
         embed=lambda: _embedded(context),
     )
-    findings = checks.run(chosen, facts)
+    findings = run(chosen, facts)
     counted, verdict = counts(findings), verdict_of(facts)
     data: dict[str, Any] = {
         "runs_on": None if verdict is None else verdict.runs_on,
@@ -108,7 +109,7 @@ def diagnose(
             ("python", platform.python_version()),
             *report.surroundings(facts),
         ]
-        hidden, chips = _hidden(context, facts.venv), report.chips_of(facts)
+        hidden, chips = _hidden(context, facts.target.venv), report.chips_of(facts)
         data["report"] = report.compose(around, findings, counted, hidden, chips)
     return Result(data, errors=_verdict(findings, strict=options.strict))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from imprint.diagnosis.checks import CHECKS, run
-from imprint.diagnosis.judging import what_embeddings_run_on
+from imprint.diagnosis.standing import what_embeddings_run_on
 from support.recorded import facts_from_json
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))

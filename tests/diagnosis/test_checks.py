@@ -1,7 +1,6 @@
 """Each check is a judgement over facts: the right code and status, a fix, and no check stops another."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +8,15 @@ import pytest
 
 from imprint.causes.catalogue import catalogue
 from imprint.diagnosis import checks
-from imprint.diagnosis.checks_gpu import proof
-from imprint.diagnosis.facts import Aside, Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
-from imprint.diagnosis.findings import STATUSES, Finding, counts
+from imprint.diagnosis.checking import check
+from imprint.diagnosis.checks.device import proof
+from imprint.diagnosis.facts import Damage, Disk, Facts, Interpreter, Loaded, OwnImport, Proof, Runtimes
+from imprint.diagnosis.findings import STATUSES, Observation, counts
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning import reasons
 from imprint.planning.model import Installed, Nvidia
-from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MANAGED_GPU
+from imprint.state.findings import Finding as StateFinding
+from support.recorded import BASES, CPU_PLAN, ENVIRONMENT, GPU_PLAN, MANAGED, MANAGED_GPU, changed
 
 CODES = {code: cause for code, cause in catalogue().causes.items() if cause.section not in {None, "errors"}}
 CASES = Path(__file__).parent / "cases"
@@ -23,8 +24,8 @@ TOLD_ELSEWHERE = {"check-crashed", "packages-missing", "startup-file-interferes"
 """Codes that a test of their own builds, besides those of the cases."""
 
 
-def judged(facts: Facts, check: str) -> list[tuple[str, str]]:
-    chosen = [known for known in checks.CHECKS if known.id == check]
+def judged(facts: Facts, name: str) -> list[tuple[str, str]]:
+    chosen = [known for known in checks.CHECKS if known.id == name]
     assert chosen
     return [(finding.code, finding.status) for finding in checks.run(chosen, facts)]
 
@@ -53,8 +54,12 @@ STATES: list[State] = [
     *BLOCKED,
     *OUTSIDE,
     ("state:files", {"home_error": "/x cannot be written"}, [("home-not-writable", "warning")]),
-    ("state:files", {"asides": (Aside("moved"),)}, [("state-damaged", "warning")]),
-    ("state:files", {"asides": (Aside("not ours", code="not-ours"),)}, [("not-ours", "warning")]),
+    (
+        "state:files",
+        {"asides": (StateFinding(Path("x"), "state-damaged", "moved", None),)},
+        [("state-damaged", "warning")],
+    ),
+    ("state:files", {"asides": (StateFinding(Path("x"), "not-ours", "not ours", None),)}, [("not-ours", "warning")]),
     ("state:files", {"home_error": "/x", "provisioned": False}, [("home-not-writable", "error")]),
     ("state:files", {"failures": {"receipt": StateNewerError("newer")}}, [("state-newer", "error")]),
     ("state:files", {"failures": {"interrupted": StateError("no")}}, [("state-unreadable", "error")]),
@@ -100,12 +105,12 @@ STATES: list[State] = [
     ("target:embedding", {"runtimes": None}, [("skipped", "skipped")]),
     (
         "target:embedding",
-        {"venv": "/v", "runtimes": replace(ENVIRONMENT.runtimes, versions={})},  # type: ignore[type-var]
+        {"venv": "/v", "runtimes": replace(ENVIRONMENT.target.runtimes, versions={})},  # type: ignore[type-var]
         [("packages-missing", "error")],
     ),
     (
         "runtime:embedding-device",
-        {"venv": "/v", "runtimes": replace(ENVIRONMENT.runtimes, versions={})},  # type: ignore[type-var]
+        {"venv": "/v", "runtimes": replace(ENVIRONMENT.target.runtimes, versions={})},  # type: ignore[type-var]
         [("embedding-failed", "error")],
     ),
     ("target:leftovers", {"runtimes": None}, [("skipped", "skipped")]),
@@ -196,7 +201,7 @@ STATES: list[State] = [
 
 @pytest.mark.parametrize(("check", "change", "expected"), STATES)
 def test_each_state_has_its_code(check: str, change: dict[str, object], expected: list[tuple[str, str]]) -> None:
-    assert judged(replace(MANAGED, **change), check) == expected  # type: ignore[arg-type]
+    assert judged(changed(MANAGED, **change), check) == expected
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -204,7 +209,7 @@ def test_each_state_has_its_code(check: str, change: dict[str, object], expected
     "unknown", ["interpreter", "runtimes", "loaded", "machine", "nodes", "plan", "proof", "disk", "unused", "copies"]
 )
 def test_an_unknown_fact_crashes_no_check(base: str, unknown: str) -> None:
-    findings = checks.run(checks.CHECKS, replace(BASES[base], **{unknown: None}))  # type: ignore[arg-type]
+    findings = checks.run(checks.CHECKS, changed(BASES[base], **{unknown: None}))
     assert "check-crashed" not in {finding.code for finding in findings}
     assert {check.id for check in checks.CHECKS} == {finding.id for finding in findings}
 
@@ -227,21 +232,21 @@ def test_every_code_of_a_plan_is_explained() -> None:
 
 def test_the_plans_reason_is_told_word_for_word() -> None:
     for plan in (CPU_PLAN, GPU_PLAN, replace(CPU_PLAN, pending=True), replace(CPU_PLAN, code="driver-too-old")):
-        for base in (MANAGED, MANAGED_GPU, ENVIRONMENT, replace(MANAGED, loaded=None, runtimes=None)):
-            facts = replace(base, plan=plan, device_asked="gpu")
+        for base in (MANAGED, MANAGED_GPU, ENVIRONMENT, changed(MANAGED, loaded=None, runtimes=None)):
+            facts = changed(base, plan=plan, device_asked="gpu")
             findings = checks.run(checks.CHECKS, facts)
             assert [finding for finding in findings if finding.id.endswith("-device") and plan.reason in finding.seen]
 
 
 def test_a_gpu_build_that_setup_would_keep_is_told_how_to_leave() -> None:
     """A GPU may come back, so a plain `setup` changes nothing there."""
-    machine = replace(MANAGED_GPU.machine, nvidia=Nvidia("none"))  # type: ignore[type-var]
-    loaded = replace(MANAGED_GPU.loaded, session=("CPUExecutionProvider",))  # type: ignore[type-var]
+    machine = replace(MANAGED_GPU.system.machine, nvidia=Nvidia("none"))  # type: ignore[type-var]
+    loaded = replace(MANAGED_GPU.runtime.loaded, session=("CPUExecutionProvider",))  # type: ignore[type-var]
     plan = replace(GPU_PLAN, device=None, code="no-nvidia-gpu", provisional=True)
-    facts = replace(MANAGED_GPU, machine=machine, loaded=loaded, plan=plan, device_asked="auto")
+    facts = changed(MANAGED_GPU, machine=machine, loaded=loaded, plan=plan, device_asked="auto")
     chosen = [known for known in checks.CHECKS if known.id == "runtime:session"]
     for kept, fix in ((plan, "`imprint setup --device cpu`"), (replace(CPU_PLAN, pending=True), "`imprint setup`")):
-        (found,) = checks.run(chosen, replace(facts, plan=kept))
+        (found,) = checks.run(chosen, changed(facts, plan=kept))
         assert found.code == "gpu-build-without-gpu"
         assert found.fix is not None
         assert fix in found.fix
@@ -249,16 +254,16 @@ def test_a_gpu_build_that_setup_would_keep_is_told_how_to_leave() -> None:
 
 def test_what_is_unreadable_or_concerns_others_is_told_as_such() -> None:
     """Somebody's package that no installer of ours wrote is no reason to warn; one that is damaged is no error."""
-    found = replace(ENVIRONMENT.runtimes, damages=(Damage("theirs", "no-installer"),))  # type: ignore[type-var]
-    assert judged(replace(ENVIRONMENT, runtimes=found), "target:integrity") == [("ok", "ok")]
-    assert judged(replace(MANAGED, runtimes=found), "target:integrity") == [("install-incomplete", "error")]
+    found = replace(ENVIRONMENT.target.runtimes, damages=(Damage("theirs", "no-installer"),))  # type: ignore[type-var]
+    assert judged(changed(ENVIRONMENT, runtimes=found), "target:integrity") == [("ok", "ok")]
+    assert judged(changed(MANAGED, runtimes=found), "target:integrity") == [("install-incomplete", "error")]
 
 
 def test_a_check_that_crashes_stops_no_other() -> None:
-    def broken(_: Facts) -> Iterable[Finding]:
+    @check("broken:check", "what breaks")
+    def crashing(_: Facts) -> Observation:
         raise ZeroDivisionError("oh")
 
-    crashing = checks.Check("broken:check", "", broken)
     findings = checks.run([crashing, *checks.CHECKS], MANAGED)
     assert findings[0].code == "check-crashed"
     assert "ZeroDivisionError" in findings[0].seen
@@ -277,8 +282,8 @@ def test_ids_and_codes_are_well_formed() -> None:
 )
 def test_a_check_that_failed_for_a_cause_outside_is_not_answered_with_a_repair(error: str) -> None:
     failed = Proof("failed", "2026-12-01T00:00:00Z", "import-failed")
-    outside = replace(MANAGED, proof=failed, loaded=Loaded(error=f"ImportError: {error}", has_session=False))
+    outside = changed(MANAGED, proof=failed, loaded=Loaded(error=f"ImportError: {error}", has_session=False))
     (told,) = proof(outside)
     assert (told.status, told.fix) == ("skipped", None)
-    (other,) = proof(replace(outside, loaded=Loaded(error="ImportError: x", has_session=False)))
+    (other,) = proof(changed(outside, loaded=Loaded(error="ImportError: x", has_session=False)))
     assert "--repair" in str(other.fix)

@@ -1,13 +1,14 @@
 """What doctor gathers: limits run together, and nothing that is found wrong on the way keeps it from answering."""
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 from imprint.context import Context
-from imprint.diagnosis.checks_place import disk_unused
+from imprint.diagnosis.checks.storage import disk_unused
 from imprint.diagnosis.facts import Unused
-from imprint.diagnosis.gathering import Gathering, summarise, unused
+from imprint.diagnosis.gathering.home import unused
+from imprint.diagnosis.gathering.sources import Sources
+from imprint.diagnosis.gathering.target import summarise
 from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
@@ -15,7 +16,7 @@ from imprint.runtime.distributions import inventory
 from imprint.runtime.foreign import journal
 from imprint.runtime.managed import deferred
 from support.foreign import Foreign, make_wheels
-from support.recorded import MANAGED
+from support.recorded import MANAGED, changed
 
 
 class Clock:
@@ -50,14 +51,14 @@ def test_the_limits_of_hung_sources_run_together(monkeypatch: object) -> None:
     """Six sources that hang cost one limit, not six."""
     clock = Clock()
     HungThread.clock = clock
-    monkeypatch.setattr("imprint.diagnosis.gathering.threading.Thread", HungThread)  # type: ignore[attr-defined]
-    monkeypatch.setattr("imprint.diagnosis.gathering.time.monotonic", clock.monotonic)  # type: ignore[attr-defined]
-    gathered = Gathering()
-    given = gathered.together(0.5, **{f"source{number}": lambda: None for number in range(6)})
+    monkeypatch.setattr("imprint.diagnosis.gathering.sources.threading.Thread", HungThread)  # type: ignore[attr-defined]
+    monkeypatch.setattr("imprint.diagnosis.gathering.sources.time.monotonic", clock.monotonic)  # type: ignore[attr-defined]
+    sources = Sources()
+    answers = [sources.ask(f"source{number}", lambda: 1, 0.5) for number in range(6)]
+    assert {answer() for answer in answers} == {None}
     assert clock.now == 0.5
-    assert set(given.values()) == {None}
-    assert {error.specific_code for error in gathered.failures.values()} == {"timed-out"}
-    assert len(gathered.failures) == 6
+    assert {error.specific_code for error in sources.failures.values()} == {"timed-out"}
+    assert len(sources.failures) == 6
 
 
 def test_a_source_whose_thread_cannot_start_fails_alone(monkeypatch: object) -> None:
@@ -65,19 +66,26 @@ def test_a_source_whose_thread_cannot_start_fails_alone(monkeypatch: object) -> 
         def start(self) -> None:
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("imprint.diagnosis.gathering.threading.Thread", Refused)  # type: ignore[attr-defined]
-    gathered = Gathering()
-    assert gathered.together(1.0, one=lambda: 1) == {"one": None}
-    assert gathered.failures["one"].specific_code == "process-limit"
+    monkeypatch.setattr("imprint.diagnosis.gathering.sources.threading.Thread", Refused)  # type: ignore[attr-defined]
+    sources = Sources()
+    assert sources.ask("one", lambda: 1)() is None
+    assert sources.failures["one"].specific_code == "process-limit"
 
 
 def test_a_source_that_fails_leaves_the_others() -> None:
     def broken() -> None:
         raise ImprintError("no", code="state-unreadable")
 
-    gathered = Gathering()
-    assert gathered.together(30.0, good=lambda: 1, bad=broken) == {"good": 1, "bad": None}
-    assert gathered.failures["bad"].specific_code == "state-unreadable"
+    sources = Sources()
+    good, bad = sources.ask("good", lambda: 1), sources.ask("bad", broken)
+    assert (good(), bad(), good()) == (1, None, 1)
+    assert {name: error.specific_code for name, error in sources.failures.items()} == {"bad": "state-unreadable"}
+
+
+def test_where_there_is_nothing_to_ask_nothing_fails() -> None:
+    sources = Sources()
+    assert sources.ask("none", None)() is None
+    assert sources.failures == {}
 
 
 def test_a_record_of_a_newer_imprint_is_a_finding(tmp_path: Path) -> None:
@@ -102,10 +110,10 @@ def test_what_is_kept_for_another_try_of_a_gpu_is_not_called_unused(tmp_path: Pa
         folder.mkdir(parents=True)
     (wheel / "library.so").write_bytes(b"x" * 1000)
     link.symlink_to(wheel)
-    assert unused(home) == Unused(0, 1000, str(home.cache), 0)
+    assert unused(home) == Unused(cache=1000)
     deferred.keep(home, ["onnxruntime-gpu"])
-    assert unused(home) == Unused(0, 0, str(home.cache), 1000)
-    (told,) = disk_unused(replace(MANAGED, unused=Unused(0, 0, "", 3 * 10**9)))
+    assert unused(home) == Unused(kept=1000)
+    (told,) = disk_unused(changed(MANAGED, unused=Unused(kept=3 * 10**9)))
     assert told.status == "ok"
     assert told.seen == "unused: nothing; 3.0 GB in the cache are kept for `--retry-gpu` until `imprint prune`"
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from imprint.diagnosis.checks_driver import driver
+from imprint.diagnosis.checks.machine import driver
 from imprint.planning.builds import parse_builds
 from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Machine, Nvidia, Platform, Python, Request
 from imprint.planning.rule import decide
-from support.recorded import BASES
+from support.recorded import BASES, changed
 
 TABLE = parse_builds(json.loads((Path(__file__).parents[2] / "data" / "builds.json").read_text("utf-8")), {}, "")
 
@@ -29,7 +28,7 @@ def test_plan_and_doctor_say_the_same(value: str) -> None:
         environment={"CUDA_VISIBLE_DEVICES": value},
     )
     plan = decide(Request("auto"), machine, TABLE, (), None)
-    (finding,) = driver(replace(BASES["managed-gpu"], machine=machine))
+    (finding,) = driver(changed(BASES["managed-gpu"], machine=machine))
     hidden = hides_every_gpu(value)
     assert (plan.code == "visible-devices-empty") is hidden
     assert (finding.code == "gpus-hidden") is hidden

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from imprint.context import Context
-from imprint.diagnosis import looking as doctor_facts
 from imprint.diagnosis.checks import CHECKS, run
 from imprint.diagnosis.facts import Facts, Library, OwnImport
 from imprint.diagnosis.findings import Finding
+from imprint.diagnosis.gathering import target as gathering_target
 from imprint.diagnosis.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
@@ -32,7 +32,7 @@ from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide
 from imprint.situation.inputs import advised, load_builds
 from imprint.situation.verdict import notices_of_verdict
 from imprint.values import replace as replace_value
-from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, facts_from_json
+from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, changed, facts_from_json
 
 
 def told(facts: Facts) -> dict[str, Finding]:
@@ -60,7 +60,7 @@ def test_a_model_that_the_runtime_cannot_read_is_known_before_it_is_tried(needs:
         (remark,) = notices_of_verdict(verdict)
         assert (remark.code, word in remark.message) == (TOO_NEW, True)
         assert remark.hint == "run `imprint setup --venv /srv/app/.venv`"
-        found = told(replace(ENVIRONMENT, seen=seen))
+        found = told(changed(ENVIRONMENT, seen=seen))
         assert found[TOO_NEW].seen in verdict.line
 
 
@@ -97,15 +97,15 @@ def test_a_file_that_runs_at_every_start_is_named_by_all() -> None:
     assert "/v/sitecustomize.py" in verdict.line
     error = blamed(verdict, ImprintError("the embedding worker ended early", code="worker-failed"))
     assert "/v/sitecustomize.py" in error.message
-    broken = replace(ENVIRONMENT.loaded, error="SystemExit: no", has_session=False)  # type: ignore[type-var]
-    found = told(replace(ENVIRONMENT, seen=verdict.seen, loaded=broken))
+    broken = replace(ENVIRONMENT.runtime.loaded, error="SystemExit: no", has_session=False)  # type: ignore[type-var]
+    found = told(changed(ENVIRONMENT, seen=verdict.seen, loaded=broken))
     assert STARTUP in found
     assert "--repair" not in (found[STARTUP].fix or "")
 
 
 def test_another_onnx_runtime_that_the_path_brings_is_named() -> None:
     own = OwnImport(file="/elsewhere/onnxruntime/__init__.py")
-    (found,) = told(replace(ENVIRONMENT, own_import=own, environ={"PYTHONPATH": "/elsewhere"})).values()
+    (found,) = told(changed(ENVIRONMENT, own_import=own, environ={"PYTHONPATH": "/elsewhere"})).values()
     assert found.code == "python-path-interferes"
     assert "/elsewhere/onnxruntime/__init__.py" in found.seen
     assert "PYTHONPATH is `/elsewhere`" in found.seen
@@ -115,18 +115,18 @@ def test_another_onnx_runtime_that_the_path_brings_is_named() -> None:
 def test_each_missing_library_is_named_once() -> None:
     names = ("libcublasLt.so.12", "libcudnn.so.9", "libcublas.so.12")
     absent = tuple(Library(name, "missing") for name in names)
-    loaded, runtimes = GPU_ENVIRONMENT.loaded, GPU_ENVIRONMENT.runtimes
+    loaded, runtimes = GPU_ENVIRONMENT.runtime.loaded, GPU_ENVIRONMENT.target.runtimes
     assert loaded is not None
     assert runtimes is not None
     loaded = replace(loaded, missing=names[0], libraries=absent, session=None)
     bare = replace(runtimes, versions={})
-    found = told(replace(GPU_ENVIRONMENT, device_asked="gpu", loaded=loaded, runtimes=bare))
+    found = told(changed(GPU_ENVIRONMENT, device_asked="gpu", loaded=loaded, runtimes=bare))
     seen = next(one.seen for one in found.values() if names[0] in one.seen)
     assert [seen.count(name) for name in names] == [1, 1, 1]
 
 
 def test_output_without_a_known_file_is_answered_with_how_to_find_it() -> None:
-    (found,) = told(replace(ENVIRONMENT, own_import=OwnImport(printed="hello"))).values()
+    (found,) = told(changed(ENVIRONMENT, own_import=OwnImport(printed="hello"))).values()
     assert "named file" not in (found.fix or "")
     assert "`.pth`" in (found.fix or "")
 
@@ -135,9 +135,9 @@ def test_output_without_a_known_file_is_answered_with_how_to_find_it() -> None:
 
 
 def test_a_missing_dependency_has_the_remedy_that_status_names() -> None:
-    loaded = replace(ENVIRONMENT.loaded, error="ImportError: import numpy failed", has_session=False)  # type: ignore[type-var]
+    loaded = replace(ENVIRONMENT.runtime.loaded, error="ImportError: import numpy failed", has_session=False)  # type: ignore[type-var]
     seen = replace_value(failed("ModuleNotFoundError: No module named 'numpy'"), mendable=True)
-    facts = replace(ENVIRONMENT, loaded=loaded, seen=seen)
+    facts = changed(ENVIRONMENT, loaded=loaded, seen=seen)
     (found,) = told(facts).values()
     assert (found.code, found.fix) == ("dependency-missing", "`imprint setup --venv /srv/app/.venv`")
     verdict = verdict_of(facts)
@@ -163,7 +163,7 @@ def test_a_container_without_its_gpu_is_told_how_to_get_it(
     plan = advised(plan, request, machine, builds, environ={})
     assert plan.code == "no-nvidia-gpu"
     assert ("--gpus all" in (plan.hint or "")) is hinted
-    found = told(replace(MANAGED, machine=machine, device_asked=device, device_set=True, plan=plan))
+    found = told(changed(MANAGED, machine=machine, device_asked=device, device_set=True, plan=plan))
     assert ("container-no-gpu-runtime" in found) is hinted
     assert ("gpu-unavailable" in found) is (device == "gpu" and not hinted)
 
@@ -200,7 +200,7 @@ def test_all_packages_that_are_missing_are_named_where_nobody_could_look_for_eac
 @pytest.mark.parametrize("status", ["driver-mismatch", "compat-unsupported", "uvm-unavailable", "timeout", "error"])
 def test_a_driver_of_which_nothing_is_known_is_not_called_none(status: NvidiaStatus) -> None:
     machine = replace_value(CPU_MACHINE, nvidia=Nvidia(status, gpus=()))
-    for found in run(CHECKS, replace(GPU_ENVIRONMENT, machine=machine, device_asked="gpu")):
+    for found in run(CHECKS, changed(GPU_ENVIRONMENT, machine=machine, device_asked="gpu")):
         assert "None" not in found.seen
 
 
@@ -227,7 +227,7 @@ def test_an_interpreter_is_asked_once_and_in_a_time_of_its_own() -> None:
 
 
 def test_an_interpreter_that_hangs_costs_its_time_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_facts, "START_SECONDS", 1.0)
+    monkeypatch.setattr(gathering_target, "START_SECONDS", 1.0)
     prefix = tmp_path / "env"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "pyvenv.cfg").write_text("home = /usr/bin\n", "utf-8")

@@ -2,15 +2,14 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from imprint.diagnosis.gathering import Gathering
-from imprint.diagnosis.probe import how_it_ended, judge, try_runtime
+from imprint.diagnosis.gathering.loading import how_it_ended, judge, try_runtime
+from imprint.diagnosis.gathering.sources import Sources
 from imprint.errors import ImprintError
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.children import facts_in
@@ -110,15 +109,19 @@ def test_garbage_is_no_answer(text: str) -> None:
 
 
 def test_a_source_that_hangs_or_fails_stops_no_other() -> None:
-    gathered = Gathering()
+    sources = Sources()
 
     def refuse() -> None:
         raise ImprintError("no", code="x")
 
     started = time.monotonic()
-    given = gathered.together(0.3, slow=lambda: time.sleep(2), quick=lambda: 1, bad=refuse, bug=lambda: 1 // 0)
+    asked = [
+        sources.ask("slow", lambda: time.sleep(2), 0.3),
+        sources.ask("quick", lambda: 1),
+        sources.ask("bad", refuse),
+        sources.ask("bug", lambda: 1 // 0),
+    ]
+    assert [answer() for answer in asked] == [None, 1, None, None]
     assert time.monotonic() - started < 1.5
-    assert given == {"slow": None, "quick": 1, "bad": None, "bug": None}
-    codes = {name: error.specific_code for name, error in gathered.failures.items()}
+    codes = {name: error.specific_code for name, error in sources.failures.items()}
     assert codes == {"slow": "timed-out", "bad": "x", "bug": "bug"}
-    assert sys.getrefcount(gathered) > 0

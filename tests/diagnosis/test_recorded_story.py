@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from imprint.diagnosis.checks import CHECKS, run
-from imprint.diagnosis.checks_gpu import proof
+from imprint.diagnosis.checks.device import proof
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.facts import Proof as Recorded
 from imprint.diagnosis.standing import seen_of, verdict_of
@@ -27,7 +27,7 @@ from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
 from imprint.situation.verdict import errors_of, notices_of_verdict
 from imprint.values import replace as replace_value
-from support.recorded import BASES, facts_from_json
+from support.recorded import BASES, changed, facts_from_json
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 ENDED = ImprintError("the worker ended early", code="worker-failed")
@@ -39,12 +39,12 @@ UNKNOWN = {
 
 def planned(facts: Facts) -> Facts:
     """Return the facts with the plan that the rule makes, where none is recorded."""
-    if facts.plan is not None:
+    if facts.planned.plan is not None:
         return facts
-    installed = Installed(facts.installed_build, None) if facts.installed_build is not None else None
-    request = Request(device=cast("AskedDevice", facts.device_asked or "cpu"))
-    plan = plan_for(request, facts.machine or Machine(), load_builds(digests=False), (), installed)
-    return replace(facts, plan=plan)
+    installed = Installed(facts.runtime.build, None) if facts.runtime.build is not None else None
+    request = Request(device=cast("AskedDevice", facts.settings.device_asked or "cpu"))
+    plan = plan_for(request, facts.system.machine or Machine(), load_builds(digests=False), (), installed)
+    return changed(facts, plan=plan)
 
 
 def line_of(name: str, verdict: TargetVerdict, told: dict[str, str]) -> str:
@@ -89,7 +89,7 @@ def contradictions(facts: Facts, verdict: TargetVerdict) -> list[str]:
 def test_of_a_recorded_environment(path: Path) -> None:
     case: dict[str, Any] = json.loads(path.read_text("utf-8"))
     facts = planned(facts_from_json(case["facts"]))
-    verdict = decide(seen_of(facts)) if facts.provisioned is not False else verdict_of(facts)
+    verdict = decide(seen_of(facts)) if facts.target.provisioned is not False else verdict_of(facts)
     assert verdict is not None
     told = {one.code: one.status for one in run(CHECKS, facts) if one.status in {"warning", "error"}}
     line = line_of(path.stem, verdict, told)
@@ -101,7 +101,7 @@ def test_of_a_recorded_environment(path: Path) -> None:
 @pytest.mark.parametrize("failures", UNKNOWN.values(), ids=UNKNOWN)
 @pytest.mark.parametrize("base", BASES)
 def test_where_every_command_refuses_doctor_claims_nothing(base: str, failures: dict[str, ImprintError]) -> None:
-    facts = replace(BASES[base], plan=None, failures=failures, device_asked=None)
+    facts = changed(BASES[base], plan=None, failures=failures, device_asked=None)
     assert verdict_of(facts) is None
     assert {one.runs_on for one in run(CHECKS, facts)} == {None}
 
@@ -109,7 +109,7 @@ def test_where_every_command_refuses_doctor_claims_nothing(base: str, failures: 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("unknown", ["interpreter", "runtimes", "loaded", "machine", "nodes", "proof", "disk"])
 def test_with_a_fact_unknown_they_agree_too(base: str, unknown: str) -> None:
-    facts = replace(BASES[base], **{unknown: None})  # type: ignore[arg-type]
+    facts = changed(BASES[base], **{unknown: None})
     verdict = verdict_of(facts)
     assert verdict is not None
     assert contradictions(facts, verdict) == []
@@ -119,7 +119,7 @@ def test_what_doctor_tried_outweighs_what_was_recorded() -> None:
     """A check that held a moment ago and a runtime that does not load now: it does not run, for doctor too."""
     facts = BASES["managed"]
     seen = replace_value(seen_of(facts), version="1.31.1")
-    broken = replace(facts, seen=seen, loaded=replace(facts.loaded, error="ImportError: x", has_session=False))  # type: ignore[type-var]
+    broken = changed(facts, seen=seen, loaded=replace(facts.runtime.loaded, error="ImportError: x", has_session=False))  # type: ignore[type-var]
     verdict = verdict_of(broken)
     assert verdict is not None
     assert (verdict.runs_on, verdict.embeds) == ("none", False)
@@ -129,5 +129,5 @@ def test_what_doctor_tried_outweighs_what_was_recorded() -> None:
 def test_a_check_that_failed_counts_only_until_one_passes(outcome: str, status: str) -> None:
     facts = BASES["managed"]
     seen = replace_value(seen_of(facts), proof=Proof(outcome, "import-failed" if outcome != "ok" else None))
-    told = replace(facts, seen=seen, proof=Recorded("failed", "2026-11-30T10:00:00Z", "import-failed"))
+    told = changed(facts, seen=seen, proof=Recorded("failed", "2026-11-30T10:00:00Z", "import-failed"))
     assert [one.status for one in proof(told)] == [status]

@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from imprint.causes.circumstances import here
-from imprint.diagnosis.checks_privacy import telemetry
+from imprint.diagnosis.checks.privacy import telemetry
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import counts
-from imprint.diagnosis.probe import try_runtime
+from imprint.diagnosis.gathering.loading import try_runtime
 from imprint.paths import Home
 from imprint.runtime.installer.uv import find_uv
 from imprint_cli.render_doctor import render_findings
-from support.recorded import BASES
+from support.recorded import BASES, changed
 
 MANAGED, NAMED = BASES["managed"], BASES["environment"]
 
 
 def sending(facts: Facts, *, sends: bool | None, **environ: str) -> Facts:
-    assert facts.loaded is not None
-    return replace(facts, loaded=replace(facts.loaded, sends=sends), environ=environ)
+    assert facts.runtime.loaded is not None
+    return changed(facts, loaded=replace(facts.runtime.loaded, sends=sends), environ=environ)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_it_is_a_remark_and_never_a_fault(facts: Facts, code: str, told: str) ->
     ("system", "command"), [("linux", "export ORT_DISABLE_TELEMETRY=1"), ("windows", "setx ORT_DISABLE_TELEMETRY 1")]
 )
 def test_how_to_stop_it_is_said_for_that_system_and_shown_without_being_asked(system: str, command: str) -> None:
-    (found,) = telemetry(replace(sending(NAMED, sends=True), around=here({}, system=system)))
+    (found,) = telemetry(changed(sending(NAMED, sends=True), around=here({}, system=system)))
     told = counts([found])
     shown = render_findings({"findings": [asdict(found)], "runs_on": "cpu", "embeds": True, "counts": told})
     assert command in shown

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from imprint.diagnosis import gathering
 from imprint.diagnosis.facts import Unused
+from imprint.diagnosis.gathering.home import unused
 from imprint.errors import ImprintError
 from imprint.operations.check import check
 from imprint.operations.config import get_key
@@ -232,7 +232,7 @@ def test_the_cause_of_a_failed_check_stays_and_so_does_what_was_fetched(
     assert CAUSE in warning.message
     assert "which downloads nothing" in (warning.hint or "")
     monkeypatch.setattr("imprint.situation.inputs.survey_here", lambda *_, **__: MACHINE)
-    monkeypatch.setattr("imprint.diagnosis.looking.survey", lambda *_, **__: MACHINE)
+    monkeypatch.setattr("imprint.diagnosis.gathering.system.survey", lambda *_, **__: MACHINE)
     context = replace(place.context, flags={"model.device": "gpu"})
     told = status(context)
     assert CAUSE in told.data["line"]
@@ -259,15 +259,15 @@ def test_another_try_with_what_was_kept_downloads_nothing_and_asks_nothing(place
 def test_what_doctor_calls_unused_is_what_prune_frees(place: Place) -> None:
     """Before and after: the cache that a reinstall would need is not unused, what waits for another try is."""
     place.setup()
-    assert gathering.unused(place.home) == Unused(0, 0, str(place.home.cache))
+    assert unused(place.home) == Unused()
     place.check = failing
     place.setup("gpu")
-    found = gathering.unused(place.home)
+    found = unused(place.home)
     held = sum(path.lstat().st_size for path in place.home.cache.rglob("libcublas*") if path.is_file())
     assert held > 0
     assert (found.cache, found.kept >= held) == (0, True)
     prune(place.context)
-    assert gathering.unused(place.home) == Unused(0, 0, str(place.home.cache))
+    assert unused(place.home) == Unused()
 
 
 @pytest.mark.parametrize("free", ["a CPU setup", "prune"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from imprint.diagnosis import probe
+from imprint.diagnosis.gathering import loading
 from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.runtime.check.run import CPU, CheckResult
@@ -14,7 +14,7 @@ from support.place import no_model
 
 def played_check(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
     """Check as far as a played runtime goes: it loads, and a session on the CPU computes."""
-    seen = probe.try_runtime(python, environ, [], device=device, gpu=False)
+    seen = loading.try_runtime(python, environ, [], device=device, gpu=False)
     problem = seen.error or seen.cpu_error or seen.ended or (None if seen.has_session else "it has no InferenceSession")
     outcome, kind = ("ok", None) if problem is None else ("failed", "import-failed")
     return CheckResult(outcome, kind, CPU, device, problem)

@@ -4,29 +4,72 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from imprint import resources
 from imprint.diagnosis.facts import (
-    Aside,
     Damage,
     Disk,
     Embedded,
     Facts,
+    HomeFacts,
     Interpreter,
     Library,
     Loaded,
     Nodes,
     OwnImport,
+    PlanFacts,
     Proof,
+    RuntimeFacts,
     Runtimes,
+    SettingsFacts,
+    SystemFacts,
+    TargetFacts,
     Unused,
 )
 from imprint.errors import ImprintError, InvalidValueError, StateError, StateNewerError
 from imprint.planning.builds import Wheel, parse_builds
 from imprint.planning.model import Cpu, Device, Gpu, Installed, Libc, Machine, Nvidia, Plan, Platform, Python
 from imprint.planning.wire import machine_from_json, plan_from_json
+from imprint.state.findings import Finding
+from imprint.values import fields_of, replace
+
+_GROUPS: dict[str, type[Any]] = {
+    "settings": SettingsFacts,
+    "home": HomeFacts,
+    "system": SystemFacts,
+    "target": TargetFacts,
+    "runtime": RuntimeFacts,
+    "planned": PlanFacts,
+}
+_PLACES = {
+    **{name: (group, name) for group, kind in _GROUPS.items() for name in fields_of(kind)},
+    "home": ("home", "path"),
+    "home_error": ("home", "error"),
+    "installed_build": ("runtime", "build"),
+}
+"""In which group a fact is, by the name that the cases give it."""
+
+FACTS = tuple(_PLACES)
+"""The names of all facts."""
+
+
+def changed(facts: Facts, **changes: Any) -> Facts:  # noqa: ANN401 - each fact has a type of its own
+    """Return facts of which some are others, each by its name alone."""
+    for name, value in changes.items():
+        if name == "failures":
+            facts = replace(facts, failures=value)
+        else:
+            group, field = _PLACES[name]
+            facts = replace(facts, **{group: replace(getattr(facts, group), **{field: value})})
+    return facts
+
+
+def fact(facts: Facts, name: str) -> Any:  # noqa: ANN401 - as above
+    """Return one of the facts, by its name alone."""
+    group, field = _PLACES[name]
+    return getattr(getattr(facts, group), field)
+
 
 CUDA_LIBRARIES = ("libcublasLt.so.13", "libcublas.so.13", "libcudart.so.13", "libcurand.so.10")
 GPU = Gpu(0, "GPU-11111111-2222-3333-4444-555555555555", "NVIDIA L4", "8.9", 23034, 22000, False, False, "0000:01:00.0")
@@ -53,8 +96,8 @@ GPU_PLAN = Plan(
     "NVIDIA L4 has native code in the CUDA 13 build",
     installed=Installed("cuda13", "1.31.1"),
 )
-MANAGED = Facts(
-    home="/home/x/imprint",
+MANAGED = changed(
+    Facts(HomeFacts("/home/x/imprint")),
     device_asked="cpu",
     provisioned=True,
     interpreter=Interpreter("/home/x/imprint/runtimes/1/bin/python", present=True, version="3.12.4", made_for="3.12"),
@@ -98,12 +141,12 @@ GPU_VERSIONS = {
     "nvidia-curand": "10.4.0.35",
     "nvidia-cudnn-cu13": "9.16.0.29",
 }
-MANAGED_GPU = replace(
+MANAGED_GPU = changed(
     MANAGED,
     device_asked="gpu",
     device_set=True,
     runtimes=replace(
-        MANAGED.runtimes,  # type: ignore[type-var] # it is given above
+        MANAGED.target.installed,
         builds=("onnxruntime-gpu 1.31.1",),
         versions=GPU_VERSIONS,
         size=2_155_000_000,
@@ -125,8 +168,8 @@ _ELSEWHERE: dict[str, Any] = {
     "embedded": None,
     "proof": None,
 }
-ENVIRONMENT = replace(MANAGED, **_ELSEWHERE)
-GPU_ENVIRONMENT = replace(MANAGED_GPU, **_ELSEWHERE)
+ENVIRONMENT = changed(MANAGED, **_ELSEWHERE)
+GPU_ENVIRONMENT = changed(MANAGED_GPU, **_ELSEWHERE)
 BASES = {
     "managed": MANAGED,
     "managed-gpu": MANAGED_GPU,
@@ -147,7 +190,7 @@ _RECORDS: dict[str, type[Any]] = {
     "disk": Disk,
     "unused": Unused,
 }
-_LISTS: dict[str, type[Any]] = {"damages": Damage, "libraries": Library, "asides": Aside}
+_LISTS: dict[str, type[Any]] = {"damages": Damage, "libraries": Library, "asides": Finding}
 
 
 def facts_from_json(obj: Mapping[str, Any]) -> Facts:
@@ -156,7 +199,7 @@ def facts_from_json(obj: Mapping[str, Any]) -> Facts:
     A fact that is an object changes those of its fields that it names; null makes a fact unknown.
     """
     base = BASES[obj["on"]]
-    return replace(base, **{name: _fact(base, name, value) for name, value in obj.items() if name != "on"})
+    return changed(base, **{name: _fact(base, name, value) for name, value in obj.items() if name != "on"})
 
 
 def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON has it
@@ -167,10 +210,11 @@ def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON 
     if value is None:
         return None
     if name in {"machine", "plan", "waiting"}:
-        before = (base.machine or Machine()).to_json() if name == "machine" else (base.plan or CPU_PLAN).to_json()
+        known = fact(base, "machine") or Machine() if name == "machine" else fact(base, "plan") or CPU_PLAN
+        before = known.to_json()
         return (machine_from_json if name == "machine" else plan_from_json)(_over(before, value))
     if name in _RECORDS:
-        there = getattr(base, name)
+        there = fact(base, name)
         given = {field: _plain(field, item) for field, item in value.items()}
         if "versions" in given:
             all_of_them = {**FOR_EMBEDDING, **given["versions"]}
@@ -181,7 +225,7 @@ def _fact(base: Facts, name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON 
 
 def _plain(name: str, value: Any) -> Any:  # noqa: ANN401 - as JSON has it
     if name in _LISTS and isinstance(value, list):
-        names = [field.name for field in fields(_LISTS[name])]
+        names = fields_of(_LISTS[name])
         return tuple(
             _LISTS[name](**item) if isinstance(item, dict) else _LISTS[name](**dict(zip(names, item, strict=False)))
             for item in value
