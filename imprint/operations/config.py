@@ -10,10 +10,11 @@ from imprint.hints import helps
 from imprint.planning.model import Choice
 from imprint.results import Notice, Result
 from imprint.state import config
-from imprint.state.config import Config, Origin, Setting
+from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
 from imprint.state.settings import BATCH_TOKENS, KEYS, key_of
 from imprint.values import Record, Value, replace
+from imprint.words import Origin
 
 HIDDEN = "(set, not shown)"
 """What a list shows in place of a secret."""

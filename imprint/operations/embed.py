@@ -19,7 +19,7 @@ from imprint.embedding.models import Model, load_catalogue, model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.hints import helps
-from imprint.planning.model import Device, Plan, RunsOn
+from imprint.planning.model import Device, Plan
 from imprint.probing.processor import usable_cores
 from imprint.probing.this_machine import RealHost
 from imprint.quoting import typed
@@ -43,6 +43,7 @@ from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 from imprint.state.settings import BATCH_TOKENS
 from imprint.values import Record
+from imprint.words import RunsOn
 
 INPUT_FORMATS = ("lines", "jsonl")
 

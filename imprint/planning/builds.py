@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from imprint.planning.versions import (
     Pair,
@@ -17,14 +17,11 @@ from imprint.planning.versions import (
     python_of_abi,
 )
 from imprint.values import Record
+from imprint.words import BuildKind, How
 
 CPU: Final = "cpu"
 CUDA: Final = "cuda"
 PORTABLE: Final = "portable"
-
-BuildKind = Literal["cpu", "cuda", "portable"]
-How = Literal["native", "ptx"]
-"""How a wheel's code runs on a GPU."""
 
 NATIVE: Final = "native"
 PTX: Final = "ptx"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from imprint.planning.builds import CPU, BuildTable, How
+from imprint.planning.builds import CPU, BuildTable
 from imprint.planning.gates import Fit, preference
-from imprint.planning.model import DEVICES, Choice, Gpu, Installed, Machine, Plan, Request, Verdict
+from imprint.planning.model import Choice, Gpu, Installed, Machine, Plan, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.selection import Question, select
 from imprint.sizes import in_units
 from imprint.values import Record, replace
+from imprint.words import DEVICES, How
 
 
 def device_choices(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from imprint.planning import facts
-from imprint.planning.builds import CPU, NATIVE, PTX, Build, How, Wheel
+from imprint.planning.builds import CPU, NATIVE, PTX, Build, Wheel
 from imprint.planning.driver import Driver, Unread, floor, is_too_old
 from imprint.planning.model import Gpu, Machine
 from imprint.planning.reasons import Refused
 from imprint.planning.versions import Pair, dotted, parse_pair, parse_python, parse_version, python_of_abi, standard_abi
 from imprint.values import Record, replace
+from imprint.words import How
 
 OS, TEGRA, ARCH, LIBC, PYTHON, ABI = "os", "tegra", "arch", "libc", "python", "abi"
 DRIVER, DEVICE, CHECK = "driver", "device", "check"

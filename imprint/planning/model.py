@@ -7,40 +7,13 @@ value has its fields as keys (`Record.to_json`), and `wire.py` reads it. Nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any
 
 from imprint.values import ABSENT, Absent, Record, Value
+from imprint.words import AskedDevice, GateOutcome, GpuKind, NvidiaStatus
 
 SCHEMA = 1
 """The form of the documents that is written, and the newest that is read."""
-
-
-AskedDevice = Literal["cpu", "gpu", "auto"]
-"""What `model.device` may be; `auto` plans as `gpu` does, without insisting."""
-
-RunsOn = Literal["cpu", "gpu", "none"]
-"""What is computed on in fact."""
-
-NvidiaStatus = Literal[
-    "ok",
-    "none",
-    "driver-missing",
-    "no-device",
-    "bad-visible-devices",
-    "driver-mismatch",
-    "compat-unsupported",
-    "uvm-unavailable",
-    "timeout",
-    "error",
-]
-"""How NVIDIA's driver answered; None is unknown."""
-
-GateOutcome = Literal["pass", "refused", "not-reached"]
-GpuKind = Literal["discrete", "integrated", "software"]
-
-DEVICES: tuple[AskedDevice, ...] = get_args(AskedDevice)
-STATUSES: tuple[NvidiaStatus, ...] = get_args(NvidiaStatus)
-GPU_KINDS: tuple[GpuKind, ...] = get_args(GpuKind)
 
 
 class Document(Record):

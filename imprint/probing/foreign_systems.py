@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from imprint.planning.model import Cpu, GpuKind, OtherGpu
+from imprint.planning.model import Cpu, OtherGpu
 from imprint.probing.host import Host
 from imprint.values import Record, replace
+from imprint.words import GpuKind
 
 DEADLINE_SECONDS = 30.0
 """PowerShell alone may take seconds to start under a virus scanner."""

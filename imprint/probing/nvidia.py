@@ -10,10 +10,11 @@ import re
 from pathlib import Path
 
 from imprint.planning.driver import hides_every_gpu
-from imprint.planning.model import Nvidia, NvidiaStatus, Platform
+from imprint.planning.model import Nvidia, Platform
 from imprint.probing.host import ChildResult, Host
 from imprint.probing.libraries import find_library, without_stubs
 from imprint.values import Record, replace
+from imprint.words import NvidiaStatus
 
 WSL_LIBRARIES = "/usr/lib/wsl/lib"
 

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint.last_words import decisive_line, how_it_ended
-from imprint.planning.model import Gpu, Nvidia, NvidiaStatus
+from imprint.planning.model import Gpu, Nvidia
 from imprint.probing.host import ChildResult
 from imprint.probing.libraries import in_stubs
 from imprint.values import Record
+from imprint.words import NvidiaStatus
 
 # Results of cuInit (cuda.h of CUDA 13.0) that mean something particular.
 _NO_DEVICE, _INVALID_DEVICE, _STUB = 100, 101, 34

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 
 from imprint import envvars
-from imprint.planning.model import GpuKind, OtherGpu, Rocm, Vulkan
+from imprint.planning.model import OtherGpu, Rocm, Vulkan
 from imprint.probing.host import Host
 from imprint.probing.libraries import find_library
+from imprint.words import GpuKind
 
 _DRM = "/sys/class/drm"
 

@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping
 
 from imprint import envvars
 from imprint.planning.driver import WSL_LIBRARIES, hides_every_gpu
-from imprint.planning.model import GPU_KINDS, STATUSES, Cpu, Gpu, Libc, Machine, Nvidia, OtherGpu, Platform, Python
+from imprint.planning.model import Cpu, Gpu, Libc, Machine, Nvidia, OtherGpu, Platform, Python
 from imprint.probing.processor import FLAGS
 from imprint.redaction import HIDDEN, chip_words, redact_chip, redact_text
 from imprint.values import replace
+from imprint.words import GPU_KINDS, NVIDIA_STATUSES
 
 OTHER = "other"
 """For a word that none of ours knows: an operating system, an architecture, a C library."""
@@ -56,7 +57,7 @@ def redact(machine: Machine) -> Machine:
         other_gpus=None if others is None else tuple(map(_other_gpu, others)),
         vulkan=replace(
             machine.vulkan,
-            status=_one_of(machine.vulkan.status, (*STATUSES, "missing")),
+            status=_one_of(machine.vulkan.status, (*NVIDIA_STATUSES, "missing")),
             loader=_library(machine.vulkan.loader),
             error=_text(machine.vulkan.error, chips),
         ),
@@ -91,7 +92,7 @@ def _cpu(found: Cpu) -> Cpu:
 def _nvidia(found: Nvidia, uuids: Mapping[str, str], chips: frozenset[str]) -> Nvidia:
     return replace(
         found,
-        status=_one_of(found.status, STATUSES),
+        status=_one_of(found.status, NVIDIA_STATUSES),
         driver=_shaped(found.driver, _VERSION),
         kernel_driver=_shaped(found.kernel_driver, _VERSION),
         cuda=_shaped(found.cuda, _VERSION),

@@ -13,13 +13,12 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from imprint import envvars
 from imprint.errors import ImprintError, InvalidValueError, StateError
 from imprint.hints import helps
 from imprint.paths import Home
-from imprint.planning.model import AskedDevice
 from imprint.quoting import typed
 from imprint.state.settings import (
     KEYS,
@@ -32,13 +31,10 @@ from imprint.state.settings import (
     variables_of,
 )
 from imprint.values import Record, Value
+from imprint.words import AskedDevice, Origin
 
 _LONGEST = 1 << 20
 """A configuration larger than this (bytes) is no configuration."""
-
-
-Origin = Literal["flag", "env", "file", "default"]
-"""What decided a value."""
 
 
 class Setting(Record):

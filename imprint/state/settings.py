@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from imprint import envvars
 from imprint.errors import InvalidValueError
 from imprint.hints import helps
-from imprint.planning.model import DEVICES
 from imprint.values import Record, Value
+from imprint.words import DEVICES
 
 LLM_PREFIX = "llm."
 """Keys below this are open: attached runtimes name their own."""

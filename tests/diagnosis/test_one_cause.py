@@ -21,7 +21,7 @@ from imprint.errors import ImprintError
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import blamed
 from imprint.paths import Home
-from imprint.planning.model import AskedDevice, Installed, Nvidia, NvidiaStatus, Request
+from imprint.planning.model import Installed, Nvidia, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.probing.interpreter import CHILD
 from imprint.probing.once import OnceHost
@@ -32,6 +32,7 @@ from imprint.runtime.verdict import STARTUP, TOO_NEW, Seen, decide
 from imprint.situation.inputs import advised, load_builds
 from imprint.situation.verdict import notices_of_verdict
 from imprint.values import replace as replace_value
+from imprint.words import AskedDevice, NvidiaStatus
 from support.recorded import CPU_MACHINE, CPU_PLAN, ENVIRONMENT, GPU_ENVIRONMENT, MANAGED, changed, facts_from_json
 
 

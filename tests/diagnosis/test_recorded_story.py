@@ -20,13 +20,14 @@ from imprint.diagnosis.facts import Proof as Recorded
 from imprint.diagnosis.standing import seen_of, verdict_of
 from imprint.errors import ImprintError
 from imprint.operations.embed import blamed
-from imprint.planning.model import AskedDevice, Installed, Machine, Request
+from imprint.planning.model import Installed, Machine, Request
 from imprint.planning.rule import decide as plan_for
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
 from imprint.situation.verdict import errors_of, notices_of_verdict
 from imprint.values import replace as replace_value
+from imprint.words import AskedDevice
 from support.recorded import BASES, changed, facts_from_json
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))

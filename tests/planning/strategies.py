@@ -7,20 +7,9 @@ import string
 from hypothesis import strategies as st
 
 from imprint.planning.fingerprints import fingerprint_of
-from imprint.planning.model import (
-    STATUSES,
-    Gpu,
-    Installed,
-    Libc,
-    Machine,
-    Nvidia,
-    OtherGpu,
-    Platform,
-    Python,
-    Request,
-    Verdict,
-)
+from imprint.planning.model import Gpu, Installed, Libc, Machine, Nvidia, OtherGpu, Platform, Python, Request, Verdict
 from imprint.values import replace
+from imprint.words import NVIDIA_STATUSES
 from planning.conftest import TABLE
 
 CAPABILITIES = [
@@ -92,7 +81,7 @@ usual_nvidia = st.builds(
 )
 any_nvidia = st.builds(
     Nvidia,
-    status=st.sampled_from([*STATUSES, None]),
+    status=st.sampled_from([*NVIDIA_STATUSES, None]),
     driver=st.sampled_from([*DRIVERS, None]),
     kernel_driver=maybe("550.90.07"),
     cuda=st.none() | st.sampled_from(CUDAS),

@@ -8,7 +8,6 @@ from imprint.planning.builds import PORTABLE, Build, BuildTable, Wheel
 from imprint.planning.explain import explain
 from imprint.planning.fingerprints import fingerprint_of
 from imprint.planning.model import (
-    AskedDevice,
     Gpu,
     Installed,
     Libc,
@@ -23,6 +22,7 @@ from imprint.planning.model import (
 )
 from imprint.planning.rule import decide
 from imprint.values import replace
+from imprint.words import AskedDevice
 from planning.conftest import TABLE
 
 WHEEL = Wheel("0.4.0", "webgpu.txt", None, "linux", "x86_64", (2, 28), None, ("cp312",), (), (), (), 7, 20)

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from imprint.planning import reasons
 from imprint.planning.explain import explain
-from imprint.planning.model import AskedDevice, Gate, Gpu, Installed, Machine, Plan, Platform, Python, Request, Verdict
+from imprint.planning.model import Gate, Gpu, Installed, Machine, Plan, Platform, Python, Request, Verdict
 from imprint.planning.rule import decide
 from imprint.planning.versions import parse_version
 from imprint.planning.wire import machine_from_json, plan_from_json
 from imprint.values import replace
+from imprint.words import AskedDevice
 from planning.conftest import DOCUMENT, PROFILE, TABLE
 from planning.strategies import (
     DRIVERS,

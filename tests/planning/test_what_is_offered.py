@@ -14,7 +14,6 @@ from imprint.planning.model import (
     Libc,
     Machine,
     Nvidia,
-    NvidiaStatus,
     Plan,
     Platform,
     Python,
@@ -23,6 +22,7 @@ from imprint.planning.model import (
 )
 from imprint.planning.rule import decide
 from imprint.values import replace
+from imprint.words import NvidiaStatus
 from planning.conftest import CHECK, TABLE
 
 AMPERE = Gpu(0, "GPU-a", "RTX 3060", "8.6", 12288)

@@ -18,11 +18,12 @@ from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import counts
 from imprint.errors import ImprintError
 from imprint.planning.builds import parse_builds
-from imprint.planning.model import AskedDevice, Machine, OtherGpu, Request
+from imprint.planning.model import Machine, OtherGpu, Request
 from imprint.planning.rule import decide
 from imprint.probing.redact import redact
 from imprint.redaction import redact_chip, redact_text, vocabulary
 from imprint.values import Record, fields_of
+from imprint.words import AskedDevice
 from planning.strategies import machines, odd_machines
 from support.recorded import BASES, FACTS, changed, fact, facts_from_json
 
