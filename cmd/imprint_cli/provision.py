@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from imprint.hints import helps
 from imprint.operations.setup import SetupOptions, setup
 from imprint.planning.model import Machine, Plan
 from imprint.sizes import in_units as size
+from imprint.values import ABSENT
 from imprint_cli import human
 from imprint_cli.answer import Answer
 from imprint_cli.machine import emit_event
@@ -21,6 +22,9 @@ from imprint_cli.render import describe_build, render_download
 
 if TYPE_CHECKING:
     from imprint.operations.bundle import Bundle
+    from imprint.operations.prune import PruneResult
+    from imprint.operations.rollback import RollbackResult
+    from imprint.operations.setup import Changed, DeferredFolder, EnvironmentChanges, SetupResult
 
 
 def provision(
@@ -46,7 +50,7 @@ def provision(
     progress = Progress()
     try:
         result = setup(context, asked, progress)
-        return Answer(result, render_setup, hint=result.data["status"].get("hint"))
+        return Answer(result, render_setup, hint=result.payload.status.hint or None)
     finally:
         progress.close()
 
@@ -70,40 +74,41 @@ def ask(plan: Plan) -> bool:
     return answer.endswith("\n") and answer.strip().lower() in {"", "y", "yes"}
 
 
-def render_setup(data: Mapping[str, Any]) -> str:
+def render_setup(done: SetupResult) -> str:
     """Render what changed, what was freed, and last the authoritative line."""
-    if not data["status"]:
-        return ""
     lines = [
-        *_environment(data.get("environment"), done="download" not in data),
-        *(_change(change) for change in data["changes"]),
+        *(_environment(done.environment, done=done.download is ABSENT) if done.environment else ()),
+        *(_change(change) for change in done.changes),
     ]
-    if data.get("download"):
-        lines.append(render_download(data["download"]))
-    if data["freed_bytes"]:
-        lines.append(f"freed: {size(data['freed_bytes'])}")
-    return "\n".join([*lines, *_deferred(data["deferred"]), str(data["status"]["line"])])
+    if done.download:
+        lines.append(render_download(done.download))
+    if done.freed_bytes:
+        lines.append(f"freed: {size(done.freed_bytes)}")
+    return "\n".join([*lines, *_deferred(done.deferred), done.status.line])
 
 
-def _environment(found: Mapping[str, Any] | None, *, done: bool) -> list[str]:
+def render_rollback(done: RollbackResult) -> str:
+    """Render what changed, and the authoritative line."""
+    return "\n".join([*(_change(change) for change in done.changes), done.status.line])
+
+
+def _environment(found: EnvironmentChanges, *, done: bool) -> list[str]:
     """Return what a person has to know about their own environment: sizes, who requires ONNX Runtime, what stays.
 
     `done` says whether it was changed, or would be.
     """
-    if found is None:
-        return []
-    lines = [f"environment: {found['environment']}"]
-    if found["changes"]:
-        lines.append(f"{'removed' if done else 'to be removed'}: {size(found['removed_bytes'])}")
-    for one in found["requirers"]:
-        fits = "as it asks" if one["satisfied"] and one["same_name"] else "under another name or version"
+    lines = [f"environment: {found.environment}"]
+    if found.changes:
+        lines.append(f"{'removed' if done else 'to be removed'}: {size(found.removed_bytes)}")
+    for one in found.requirers:
+        fits = "as it asks" if one.satisfied and one.same_name else "under another name or version"
         gets = "it has" if done else "it will get"
-        lines.append(f"{one['name']} {one['version']} requires {one['requires']}: {gets} {one['gets']}, {fits}")
-    lines += [f"{one['name']} {one['version']} stays: {one['why']}" for one in found["stays"]]
-    if found["leftovers"]:
-        named = ", ".join(found["leftovers"][:3]) + (" …" if len(found["leftovers"]) > 3 else "")
+        lines.append(f"{one.name} {one.version} requires {one.requires}: {gets} {one.gets}, {fits}")
+    lines += [f"{one.name} {one.version} stays: {one.why}" for one in found.stays]
+    if found.leftovers:
+        named = ", ".join(found.leftovers[:3]) + (" …" if len(found.leftovers) > 3 else "")
         what = "removed files that no package owns" if done else "files that no package owns, to be removed"
-        lines.append(f"{what}: {len(found['leftovers'])} ({named})")
+        lines.append(f"{what}: {len(found.leftovers)} ({named})")
     return lines
 
 
@@ -116,20 +121,21 @@ def render_bundle(made: Bundle) -> str:
     )
 
 
-def render_prune(data: Mapping[str, Any]) -> str:
+def render_prune(done: PruneResult) -> str:
     """Render what went, how much became free, and what waits."""
-    lines = [_change(change) for change in data["changes"]]
-    return "\n".join([*lines, *_deferred(data["deferred"]), f"freed: {size(data['freed_bytes'])}"])
+    lines = [_change(change) for change in done.changes]
+    return "\n".join([*lines, *_deferred(done.deferred), f"freed: {size(done.freed_bytes)}"])
 
 
-def _deferred(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"in use by process {one['pid']}, freed later: {one['path']} ({size(one['bytes'])})" for one in found]
+def _deferred(found: Iterable[DeferredFolder]) -> list[str]:
+    return [f"in use by process {one.pid}, freed later: {one.path} ({size(one.bytes)})" for one in found]
 
 
-def _change(change: Mapping[str, Any]) -> str:
-    name, old, new = change["name"], change["from"], change["to"]
-    if old is None:
-        return f"+ {name} {new}"
-    if old == new:
-        return f"~ {name} {new} (reinstalled)"
-    return f"- {name} {old}" if new is None else f"~ {name} {old} -> {new}"
+def _change(change: Changed) -> str:
+    if change.from_ is None:
+        return f"+ {change.name} {change.to}"
+    if change.from_ == change.to:
+        return f"~ {change.name} {change.to} (reinstalled)"
+    if change.to is None:
+        return f"- {change.name} {change.from_}"
+    return f"~ {change.name} {change.from_} -> {change.to}"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from imprint.sizes import in_units as size
 from imprint_cli.human import table
 
 if TYPE_CHECKING:
+    from imprint.operations.check import CheckReport, Placement
     from imprint.operations.config import ConfigFile, Keys, ReportedKey, SetKey, UnsetKey
     from imprint.operations.devices import Devices
     from imprint.operations.model import ModelPath
     from imprint.operations.plan import Download
+    from imprint.operations.status import Status
     from imprint.planning.model import Device, Gate, Installed, Plan
-
-Data = Mapping[str, Any]
 
 
 def describe_build(build: str | None, version: str | None, device: Device | None = None) -> str:
@@ -114,45 +114,37 @@ def _text(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
-def render_status(data: Data) -> str:
+def render_status(status: Status) -> str:
     """Render the authoritative line, and since when that holds."""
-    since = f"; since {data['since']}" if data["since"] and data["embeds"] else ""
-    return f"{data['line']}{since}"
+    return f"{status.line}; since {status.since}" if status.since and status.embeds else status.line
 
 
 _STEPS = {"conv": "convolution", "matmul": "matrix product", "ort": "ONNX Runtime operator"}
 
 
-def render_check(data: Data) -> str:
+def render_check(check: CheckReport) -> str:
     """Render the outcome of a check, then each step."""
-    head = f"check: {data['outcome']}"
-    if data["kind"]:
-        head += f" ({data['kind']})"
-    device = data.get("device") or {}
-    where = device.get("name") or {"cpu": "the CPU", "gpu": "the GPU"}.get(str(device.get("kind")))
-    lines = [f"{head} on {where}" if where else head]
-    steps = data.get("steps") or {}
-    if right := [_STEPS.get(name, name) for name, step in steps.items() if step.get("ok")]:
+    head = f"check: {check.outcome}" + (f" ({check.kind})" if check.kind else "")
+    where = check.device.name or ("the CPU" if check.device.kind == "cpu" else "the GPU")
+    lines = [f"{head} on {where}"]
+    if right := [_STEPS.get(name, name) for name, step in check.steps.items() if step.ok]:
         lines.append(f"  {', '.join(right)}: ok")
-    for name, step in steps.items():
-        if not step.get("ok"):
-            detail = f" ({step['error']})" if step.get("error") else ""
-            lines.append(f"  {_STEPS.get(name, name)}: failed{detail}")
-    if data.get("placement"):
-        lines += _placement(data["placement"])
-    return "\n".join(lines)
+    for name, step in check.steps.items():
+        if not step.ok:
+            lines.append(f"  {_STEPS.get(name, name)}: failed" + (f" ({step.error})" if step.error else ""))
+    return "\n".join([*lines, *(_placement(check.placement) if check.placement is not None else ())])
 
 
-def _placement(data: Data) -> list[str]:
-    lines = [f"placement of {data['model']}:" + (f" does not run: {data['error']}" if data["error"] else "")]
-    for name, share in data["providers"].items():
-        time = "" if share["share_of_time"] is None else f", {share['share_of_time']:.0%} of the time"
-        lines.append(f"  {name}: {share['nodes']} nodes ({share['share_of_nodes'] or 0:.0%}){time}")
-    if len(data["providers"]) > 1 or not data["runs"]:
-        for row in data["on_cpu"]:
-            normal = "normal" if row["normal"] else "not normal"
-            nodes = "1 node" if row["nodes"] == 1 else f"{row['nodes']} nodes"
-            lines.append(f"  {row['op']} on the CPU, {nodes}: {normal}, {row['reason']}")
+def _placement(placed: Placement) -> list[str]:
+    lines = [f"placement of {placed.model}:" + (f" does not run: {placed.error}" if placed.error else "")]
+    for name, share in placed.providers.items():
+        time = "" if share.share_of_time is None else f", {share.share_of_time:.0%} of the time"
+        lines.append(f"  {name}: {share.nodes} nodes ({share.share_of_nodes or 0:.0%}){time}")
+    if len(placed.providers) > 1 or not placed.runs:
+        for row in placed.on_cpu:
+            normal = "normal" if row.normal else "not normal"
+            nodes = "1 node" if row.nodes == 1 else f"{row.nodes} nodes"
+            lines.append(f"  {row.op} on the CPU, {nodes}: {normal}, {row.reason}")
     return lines
 
 

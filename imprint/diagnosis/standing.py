@@ -13,6 +13,7 @@ from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.distributions.metadata import is_vendor
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.values import replace
+from imprint.words import RunsOn
 
 GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
 """The providers through which embeddings can run on a GPU."""
@@ -158,7 +159,7 @@ def _tried(loaded: Loaded) -> Proof:
     return Proof("ok", provider=CPU)
 
 
-def _session(facts: Facts) -> str | None:
+def _session(facts: Facts) -> RunsOn | None:
     """Return where a session that asked for the GPU ended up just now; None where none was tried."""
     loaded, embedded = facts.runtime.loaded, facts.runtime.embedded
     if embedded is not None and embedded.provider != CPU:

@@ -34,6 +34,7 @@ from imprint.runtime.check import reads
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.children import HIDDEN, INSIDE, Mode, child_arguments, child_environment
 from imprint.runtime.check.outside import outside_cause
+from imprint.words import CPU_PROVIDER
 
 _FRAME_TEXTS = 256
 _FRAME_BYTES = 256 * 1024
@@ -85,7 +86,7 @@ class Hello:
     @property
     def on_gpu(self) -> bool:
         """Whether the model truly runs on a GPU."""
-        return self.provider != "CPUExecutionProvider"
+        return self.provider != CPU_PROVIDER
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ judgement is pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from imprint.embedding.client import START_SECONDS, Settings, worker_arguments, worker_environment
@@ -15,7 +14,7 @@ from imprint.last_words import signal_name
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import cause_in, plain
 from imprint.runtime.check.children import ask_child
-from imprint.runtime.check.result import CPU, CUDA
+from imprint.runtime.check.result import CPU, CUDA, OnCpu, Placement, Share
 
 SMALL = 1 << 16
 """Bytes; between two orders of the worker's rows.
@@ -52,43 +51,6 @@ NOT_NORMAL: Mapping[str, str] = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where one model ran. `runs`: it computed, and on the provider that was asked for.
-
-    `provider` is the session's first, None when it did not come that far; `error` one line on why it did not run.
-    `operations` are rows of provider, op, nodes, microseconds, largest (bytes of one output).
-    """
-
-    model: str
-    asked: str
-    provider: str | None
-    error: str | None
-    operations: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def runs(self) -> bool:
-        """Whether the model runs on what was asked for."""
-        return self.error is None and self.provider == self.asked
-
-    def to_json(self) -> dict[str, Any]:
-        """Return `placement` as `imprint check --json` has it."""
-        return {
-            "model": self.model,
-            "runs": self.runs,
-            "provider": self.provider,
-            "error": self.error,
-            "providers": shares(self.operations),
-            "on_cpu": on_cpu(self.operations, self.asked) if self.error is None else [],
-        }
-
-    @property
-    def misplaced(self) -> tuple[str, ...]:
-        """The operations on the CPU that belong on the GPU."""
-        found = [row["op"] for row in on_cpu(self.operations, self.asked) if not row["normal"]]
-        return tuple(dict.fromkeys(found))
-
-
 def measure(settings: Settings, model: str, *, deadline: float = START_SECONDS) -> Placement:
     """Run the model of `settings` in its target on a few texts and return where it ran; never raises for what it does.
 
@@ -103,11 +65,14 @@ def judge(model: str, asked: str, ended: ChildResult, facts: Mapping[str, Any]) 
     """Return what the measurement's end and the facts that it told amount to."""
     provider = facts.get("provider")
     rows = [row for row in facts.get("operations") or () if _is_row(row)]
+    provider = provider if isinstance(provider, str) else None
     error = _error(facts, ended)
-    return Placement(model, asked, provider if isinstance(provider, str) else None, error, () if error else rows)
+    if error is not None:
+        return Placement(model, False, provider, error, {}, ())
+    return Placement(model, provider == asked, provider, None, shares(rows), on_cpu(rows, asked))
 
 
-def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, Share]:
     """Return nodes, share of nodes and share of time of each provider, the one with most nodes first.
 
     Copies between devices are in, under the provider that made them. A share is None where there is nothing to share.
@@ -116,18 +81,16 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     time = sum(row["microseconds"] for row in rows)
     names = {row["provider"]: sum(one["nodes"] for one in rows if one["provider"] == row["provider"]) for row in rows}
     return {
-        name: {
-            "nodes": count,
-            "share_of_nodes": round(count / nodes, 4) if nodes else None,
-            "share_of_time": round(sum(row["microseconds"] for row in rows if row["provider"] == name) / time, 4)
-            if time
-            else None,
-        }
+        name: Share(
+            count,
+            round(count / nodes, 4) if nodes else None,
+            round(sum(row["microseconds"] for row in rows if row["provider"] == name) / time, 4) if time else None,
+        )
         for name, count in sorted(names.items(), key=lambda item: (-item[1], item[0]))
     }
 
 
-def on_cpu(rows: Sequence[Mapping[str, Any]], asked: str) -> list[dict[str, Any]]:
+def on_cpu(rows: Sequence[Mapping[str, Any]], asked: str) -> tuple[OnCpu, ...]:
     """Return each operation that ran on the CPU, its nodes, whether that is normal, and why; the most nodes first.
 
     An operation can be there twice: some of its nodes belong on the CPU, others do not.
@@ -139,7 +102,7 @@ def on_cpu(rows: Sequence[Mapping[str, Any]], asked: str) -> list[dict[str, Any]
             key = (row["op"], normal, reason)
             counts[key] = counts.get(key, 0) + row["nodes"]
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [{"op": op, "nodes": nodes, "normal": normal, "reason": reason} for (op, normal, reason), nodes in ordered]
+    return tuple(OnCpu(op, nodes, normal, reason) for (op, normal, reason), nodes in ordered)
 
 
 def _judge_op(row: Mapping[str, Any]) -> tuple[bool, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from imprint.context import Context
 from imprint.errors import ImprintError
@@ -11,21 +10,22 @@ from imprint.hints import helps
 from imprint.planning.model import Device
 from imprint.results import Notice, Result
 from imprint.runtime.check import proof
+from imprint.runtime.check.result import CPU, CheckReport, Placement
 from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target
 from imprint.runtime.verdict import TargetVerdict, decide
+from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
 from imprint.situation.targets import command_for, damage_in, require_start, target_of
 from imprint.situation.verdict import look_at, notices_of_verdict
 from imprint.state import mutex
 from imprint.state.findings import Findings
+from imprint.values import replace
 
-if TYPE_CHECKING:
-    from imprint.embedding.placement import Placement
-from imprint.situation.checked import failure_of, lies_outside, name_of, record
+__all__ = ["CheckReport", "Placement", "check"]
 
 
 def check(
@@ -35,7 +35,7 @@ def check(
     placement: bool = False,
     prove: generations.Check = run_check,
     wait_seconds: float = mutex.DEFAULT_WAIT,
-) -> Result[Any]:
+) -> Result[CheckReport]:
     """Run the check in the managed target, or in the environment `venv`, and return what it proved.
 
     Anything but ok is an error of the result, and so is what keeps embeddings from running on what works. A GPU counts
@@ -80,10 +80,9 @@ def check(
         more, worse = _about_placement(placed, result)
         warnings += more
         errors += worse
-    data: dict[str, Any] = result.to_json() | {"recorded": recorded}
-    if placed is not None and not isinstance(placed, Notice):
-        data["placement"] = placed.to_json()
-    return Result(data, warnings=(*notices_of(findings), *warnings), errors=tuple(errors))
+    ran = None if isinstance(placed, Notice) else placed
+    report = replace(result.report, placement=ran, recorded=recorded)
+    return Result(report, warnings=(*notices_of(findings), *warnings), errors=tuple(errors))
 
 
 def _record(  # noqa: PLR0913, PLR0917 - one call site
@@ -171,7 +170,7 @@ def _about_placement(placed: Placement, result: CheckResult) -> tuple[list[Notic
         message = f"you asked for a GPU, but {placed.model} runs on the CPU: {where} was not used"
         return [], [Notice("gpu-not-used", message, helps("check-above"))]
     if placed.misplaced:
-        share = placed.to_json()["providers"].get("CPUExecutionProvider", {}).get("share_of_time") or 0
+        share = placed.providers[CPU].share_of_time or 0
         message = f"{', '.join(placed.misplaced)} of {placed.model} run on the CPU, {share:.0%} of the time"
         return [Notice("placement-on-cpu", message, helps("placement-json"))], []
     if not result.ok and result.device is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from imprint.context import Context
 from imprint.embedding import models
@@ -14,7 +13,7 @@ from imprint.planning.builds import Wheel
 from imprint.planning.gates import wheel_for
 from imprint.planning.model import Plan
 from imprint.probing.this_machine import RealHost
-from imprint.provisioning.notices import changes_to_json, deferred_to_json, notices_of_pruned, notices_of_skipped
+from imprint.provisioning.notices import DeferredFolder, notices_of_pruned, notices_of_skipped, waiting
 from imprint.results import Result
 from imprint.runtime import prune as pruning
 from imprint.runtime.distributions.shipped import read_shipped
@@ -32,6 +31,16 @@ from imprint.situation.reading import notices_of
 from imprint.situation.targets import command_for, target_of
 from imprint.state import mutex
 from imprint.state.findings import Findings
+from imprint.values import Record
+
+
+class PruneResult(Record):
+    """The runtimes that were removed, what left the environment that was named, and the folders still in use."""
+
+    freed_bytes: int
+    removed: tuple[str, ...]
+    changes: tuple[Changed, ...]
+    deferred: tuple[DeferredFolder, ...]
 
 
 def prune(
@@ -40,7 +49,7 @@ def prune(
     *,
     on_event: OnEvent = lambda _: None,
     wait_seconds: float = mutex.DEFAULT_WAIT,
-) -> Result[Any]:
+) -> Result[PruneResult]:
     """Remove unfinished and unneeded generations, old tool environments, and from our cache what no target uses.
 
     With `venv` also the distributions of other builds that nothing in that environment needs; its own build stays.
@@ -59,14 +68,10 @@ def prune(
         after = space.free_at(home.root)
         outcome = _prune_environment(context, venv, uv, findings, on_event) if venv is not None else None
         pruned = pruning.prune(home, uv, known=read_shipped().ever)
-    data: dict[str, Any] = {
-        "freed_bytes": pruned.freed + (max(0, (after or 0) - (before or 0)) if tools else 0),
-        "removed": [*pruned.removed, *tools],
-        "changes": _changes(outcome),
-        "deferred": deferred_to_json(pruned),
-    }
+    freed = pruned.freed + (max(0, (after or 0) - (before or 0)) if tools else 0)
+    done = PruneResult(freed, (*pruned.removed, *tools), _changes(outcome), waiting(pruned))
     skipped = notices_of_skipped(outcome.skipped) if outcome is not None else ()
-    return Result(data, warnings=(*notices_of(findings), *skipped, *notices_of_pruned(pruned)))
+    return Result(done, warnings=(*notices_of(findings), *skipped, *notices_of_pruned(pruned)))
 
 
 def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings, on_event: OnEvent) -> InplaceOutcome:
@@ -83,12 +88,10 @@ def _prune_environment(context: Context, venv: Path, uv: Uv, findings: Findings,
     return inplace.apply(prepared, uv, on_event)
 
 
-def _changes(outcome: InplaceOutcome | None) -> list[dict[str, Any]]:
+def _changes(outcome: InplaceOutcome | None) -> tuple[Changed, ...]:
     if outcome is None or not outcome.changed:
-        return []
-    return changes_to_json(
-        Changed(change.name, change.before or "", None) for change in outcome.plan.replacement.changes
-    )
+        return ()
+    return tuple(Changed(change.name, change.from_ or "", None) for change in outcome.plan.replacement.changes)
 
 
 def _as_it_is(context: Context, target: Target) -> Plan:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from imprint.context import Context
 from imprint.errors import ImprintError
 from imprint.hints import helps
-from imprint.provisioning.notices import changes_to_json
 from imprint.results import Result
+from imprint.runtime.check.result import CheckReport
 from imprint.runtime.check.run import run_check
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import generations
 from imprint.runtime.managed.place import distributions_of
-from imprint.runtime.place import between
+from imprint.runtime.place import Changed, between
 from imprint.runtime.target import (
     Target,
     current_target,
@@ -25,14 +23,24 @@ from imprint.runtime.verdict import decide
 from imprint.situation.checked import failure_of, record
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
+from imprint.situation.status import Status, status_of
 from imprint.situation.verdict import look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
+from imprint.values import Record
+
+
+class RollbackResult(Record):
+    """What is current now, its check, and what that changed."""
+
+    status: Status
+    check: CheckReport
+    changes: tuple[Changed, ...]
 
 
 def rollback(
     context: Context, *, prove: generations.Check = run_check, wait_seconds: float = mutex.DEFAULT_WAIT
-) -> Result[Any]:
+) -> Result[RollbackResult]:
     """Check the previous generation and make it current; the one before becomes the previous.
 
     Uses no network and no installer. Raises ImprintError `nothing-kept` without one, `target-damaged` or
@@ -59,12 +67,8 @@ def rollback(
         record(context, now, inputs, check, findings)
     now = current_target(context.home) or now
     verdict = decide(look_at(context, now, inputs.plan, gpu_proved=device is not None, prove=None))
-    data = {
-        "status": verdict.to_json(),
-        "check": check.to_json(),
-        "changes": changes_to_json(between(distributions_of(before), distributions_of(now))),
-    }
-    return Result(data, warnings=tuple(notices_of(findings)))
+    changes = between(distributions_of(before), distributions_of(now))
+    return Result(RollbackResult(status_of(verdict), check.report, changes), warnings=tuple(notices_of(findings)))
 
 
 def _current(context: Context, findings: Findings) -> Target | None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from imprint.context import Context
 from imprint.provisioning.downloads import Download, sizes_of
-from imprint.provisioning.notices import (
-    changes_to_json,
-    notices_of_vendors,
-)
+from imprint.provisioning.notices import DeferredFolder, notices_of_vendors
 from imprint.provisioning.options import (
     CONFIRM_ABOVE,
     REAL,
@@ -23,23 +18,35 @@ from imprint.provisioning.options import (
     refusal_of,
     sources_of,
 )
-from imprint.provisioning.run import Run, download_for_change, inputs_for, place_of
+from imprint.provisioning.run import Run, SetupResult, download_for_change, inputs_for, place_of
 from imprint.results import Result
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
-from imprint.runtime.place import Change
+from imprint.runtime.place import Change, Changed, EnvironmentChanges
 from imprint.runtime.verdict import decide
 from imprint.situation.reading import notices_of
+from imprint.situation.status import Status, status_of
 from imprint.situation.verdict import look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
+from imprint.values import ABSENT, Absent, replace
 
-__all__ = ["CONFIRM_ABOVE", "Seams", "SetupOptions", "setup"]
+__all__ = [
+    "CONFIRM_ABOVE",
+    "Changed",
+    "DeferredFolder",
+    "EnvironmentChanges",
+    "Seams",
+    "SetupOptions",
+    "SetupResult",
+    "Status",
+    "setup",
+]
 
 
-def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = REAL) -> Result[Any]:
+def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = REAL) -> Result[SetupResult]:
     """Bring a target to what the plan says, prove it, and return what embeddings run on and why.
 
     The managed target's old generation stays current until the new one is proved; somebody's own environment is
@@ -80,7 +87,7 @@ def _without(told: list[Event], on_event: OnEvent) -> OnEvent:
 
 def _holding_the_mutex(
     context: Context, options: SetupOptions, on_event: OnEvent, seams: Seams, sources: Sources
-) -> Result[Any]:
+) -> Result[SetupResult]:
     def on_wait(message: str) -> None:
         on_event(Event("info", "survey", message))
 
@@ -89,7 +96,7 @@ def _holding_the_mutex(
         return Run(context, options, on_event, seams, sources).to_the_end()
 
 
-def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[Any]:
+def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[SetupResult]:
     """Return what setup would do: every change, its bytes, and for an environment who requires ONNX Runtime there."""
     findings = Findings()
     place = place_of(context, options, seams)
@@ -105,18 +112,20 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[An
         change = place.compare(inputs.plan, needed=needed, repair=options.repair, findings=findings)
         expected = download_for_change(context, inputs, change, seams)
     changes = change.changes if change is not None else ()
-    data: dict[str, Any] = {
-        "plan": inputs.plan.to_json(),
-        "check": None,
-        "status": verdict.to_json(),
-        "changes": changes_to_json(changes),
-        "freed_bytes": 0,
-        "deferred": [],
-        "download": expected if expected is not None and expected.total != 0 else None,
-    }
+    details: EnvironmentChanges | Absent | None = ABSENT
     if place.prefix is not None:
-        details = change.to_json() if change is not None else None
-        total = expected.total if expected is not None else None
-        data["environment"] = None if details is None else details | {"download_bytes": total}
+        details = change.details if change is not None else None
+        if details is not None:
+            details = replace(details, download_bytes=expected.total if expected is not None else None)
+    told = SetupResult(
+        plan=inputs.plan,
+        check=None,
+        status=status_of(verdict),
+        changes=changes,
+        freed_bytes=0,
+        deferred=(),
+        download=expected if expected is not None and expected.total != 0 else None,
+        environment=details,
+    )
     warnings = (*notices_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
-    return Result(data, (*notices_of(findings), *warnings), (refused,) if refused is not None else ())
+    return Result(told, (*notices_of(findings), *warnings), (refused,) if refused is not None else ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from imprint.context import Context
 from imprint.hints import helps
@@ -13,13 +12,16 @@ from imprint.runtime.check.run import run_check
 from imprint.runtime.verdict import decide
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
+from imprint.situation.status import Status, status_of
 from imprint.situation.targets import target_of
 from imprint.situation.verdict import Prove, default_hint, errors_of, look_at
 from imprint.state import last_run
 from imprint.state.findings import Findings
 
+__all__ = ["Status", "status"]
 
-def status(context: Context, venv: Path | None = None, *, prove: Prove = run_check) -> Result[Any]:
+
+def status(context: Context, venv: Path | None = None, *, prove: Prove = run_check) -> Result[Status]:
     """Return the authoritative line and its facts, of the managed target or of the environment `venv`.
 
     Nothing is started while a recorded check holds; else the check runs on the CPU, and is not recorded. No hardware is
@@ -38,7 +40,7 @@ def status(context: Context, venv: Path | None = None, *, prove: Prove = run_che
     hint = default_hint(context, inputs.plan, target.prefix if venv is not None and target is not None else None)
     if (failed := failed_build(inputs)) is not None:
         hint = retry_hint(context, inputs, failed, venv)
-    return Result(verdict.to_json() | {"hint": hint}, tuple(warnings), errors)
+    return Result(status_of(verdict, hint), tuple(warnings), errors)
 
 
 def gpu_missed() -> Notice:

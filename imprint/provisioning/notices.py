@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from imprint.hints import helps
 from imprint.results import Notice
@@ -11,6 +11,7 @@ from imprint.runtime.distributions import vendors
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.place import Changed
 from imprint.sizes import in_units
+from imprint.values import Record
 
 if TYPE_CHECKING:
     from imprint.runtime.distributions.claims import Skipped
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
     from imprint.runtime.prune import Pruned
 
 
-def changes_to_json(changes: Iterable[Changed]) -> list[dict[str, Any]]:
-    """Return changes as documents show them."""
-    return [change.to_json() for change in changes]
+class DeferredFolder(Record):
+    """A folder that the process `pid` still uses; a later run removes it."""
+
+    path: str
+    bytes: int | None
+    pid: int | None
 
 
-def deferred_to_json(pruned: Pruned) -> list[dict[str, Any]]:
-    """Return the folders that wait for a process, as documents show them."""
-    return [{"path": str(left.path), "bytes": left.size, "pid": left.pid} for left in pruned.deferred]
+def waiting(pruned: Pruned) -> tuple[DeferredFolder, ...]:
+    """Return the folders that wait for a process."""
+    return tuple(DeferredFolder(str(left.path), left.size, left.pid) for left in pruned.deferred)
 
 
 def notices_of_pruned(pruned: Pruned) -> tuple[Notice, ...]:

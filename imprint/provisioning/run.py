@@ -16,13 +16,13 @@ from imprint.hints import helps
 from imprint.planning.model import Device, Installed, Plan
 from imprint.provisioning.downloads import Download, download_into, sizes_of
 from imprint.provisioning.notices import (
-    changes_to_json,
-    deferred_to_json,
+    DeferredFolder,
     notices_of_left_out,
     notices_of_pruned,
     notices_of_skipped,
     notices_of_vendors,
     tell_pruned,
+    waiting,
 )
 from imprint.provisioning.options import (
     Seams,
@@ -36,6 +36,7 @@ from imprint.provisioning.options import (
 from imprint.provisioning.retrying import keep_for_retry, kept_for, release_unless_wanted, retry_hint
 from imprint.results import Notice, Result
 from imprint.runtime import prune
+from imprint.runtime.check.result import CheckReport
 from imprint.runtime.check.run import CheckResult
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import vendors
@@ -44,18 +45,33 @@ from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources, find_uv
 from imprint.runtime.managed import deferred
 from imprint.runtime.managed.place import ManagedPlace
-from imprint.runtime.place import Change, Place
+from imprint.runtime.place import Change, Changed, EnvironmentChanges, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
+from imprint.situation.status import Status, status_of
 from imprint.situation.targets import damage_in, withheld_from
 from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge_just_proved, look_at
 from imprint.state import config
 from imprint.state.findings import Findings
+from imprint.values import ABSENT, Absent, Record
 from imprint.values import replace as replace_value
+
+
+class SetupResult(Record):
+    """What setup did, or with `download` what it would do; `environment` is there for somebody's own."""
+
+    plan: Plan
+    check: CheckReport | None
+    status: Status
+    changes: tuple[Changed, ...]
+    freed_bytes: int | None
+    deferred: tuple[DeferredFolder, ...]
+    download: Download | Absent | None = ABSENT
+    environment: EnvironmentChanges | Absent | None = ABSENT
 
 
 def place_of(context: Context, options: SetupOptions, seams: Seams) -> Place:
@@ -132,7 +148,7 @@ class Run:
         self.findings = Findings(writing_in=self.context.home)
         self.story = Story(self.on_event)
 
-    def to_the_end(self) -> Result[Any]:
+    def to_the_end(self) -> Result[SetupResult]:
         """Provision, provide the model, prune, and return the data of `imprint setup --json`."""
         before = self.place.current(self.findings)
         self.place.recover()
@@ -145,18 +161,16 @@ class Run:
         plan = _as_done(ended.plan, ended.target)
         changes = self.place.changed(before, ended.target)
         verdict = self._verdict(ended, plan)
-        data: dict[str, Any] = {
-            "plan": plan.to_json(),
-            "check": ended.check.to_json() if ended.check is not None else None,
-            "status": self._status(verdict, ended, plan),
-            "changes": changes_to_json(changes),
-            "freed_bytes": pruned.freed,
-            "deferred": deferred_to_json(pruned),
-        }
-        if self.place.prefix is not None:
-            data["environment"] = self.place.details()
         return Result(
-            data,
+            SetupResult(
+                plan=plan,
+                check=ended.check.report if ended.check is not None else None,
+                status=self._status(verdict, ended, plan),
+                changes=changes,
+                freed_bytes=pruned.freed,
+                deferred=waiting(pruned),
+                environment=ABSENT if self.place.prefix is None else self.place.details(),
+            ),
             warnings=(
                 *notices_of(self.findings),
                 # A check that failed in this run has said already why the CPU is used.
@@ -185,10 +199,10 @@ class Run:
             return (ended.refused,)
         return () if self._elsewhere else errors_of(verdict)
 
-    def _status(self, verdict: TargetVerdict, ended: _Ended, plan: Plan) -> dict[str, Any]:
-        status = verdict.to_json() | {"hint": default_hint(self.context, plan, self.place.prefix)}
+    def _status(self, verdict: TargetVerdict, ended: _Ended, plan: Plan) -> Status:
+        status = status_of(verdict, default_hint(self.context, plan, self.place.prefix))
         if self._elsewhere and ended.refused is None and ended.target is not None:
-            status |= {"line": deferred_line(plan), "runs_on": "none", "embeds": False, "device": None}
+            return replace_value(status, line=deferred_line(plan), runs_on="none", embeds=False, device=None)
         return status
 
     def _not_configured(self, ended: _Ended) -> tuple[Notice, ...]:

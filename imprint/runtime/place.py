@@ -6,16 +6,17 @@ Setup drives either in the same way: what is there (`current`), what a plan woul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from imprint.planning.model import Device, Plan
 from imprint.runtime.check.result import CheckResult
 from imprint.runtime.events import OnEvent
 from imprint.runtime.target import Target
 from imprint.state.findings import Findings
+from imprint.values import Record
 
 if TYPE_CHECKING:
     from imprint.runtime.distributions.claims import Skipped
@@ -26,17 +27,61 @@ Check = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]
 """Runs the check with an interpreter, on a device (None: the CPU), in an environment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Record):
     """One distribution that is different: its versions before and after, None where it is not there."""
 
     name: str
-    before: str | None
-    after: str | None
+    from_: str | None
+    to: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form that documents show."""
-        return {"name": self.name, "from": self.before, "to": self.after}
+
+class Replaced(Record):
+    """One distribution of an environment that comes, goes or is replaced, as in `Changed`, and why."""
+
+    name: str
+    from_: str | None
+    to: str | None
+    why: str
+
+
+class Requirer(Record):
+    """A distribution of the owner's that requires ONNX Runtime, in its own words, and what it will get instead.
+
+    `satisfied` tells whether the version is one it accepts; `same_name` whether installers will see it as satisfied.
+    """
+
+    name: str
+    version: str | None
+    requires: str
+    gets: str
+    satisfied: bool
+    same_name: bool
+
+
+class Stays(Record):
+    """A shared distribution that stays though the lock pins another version, or though it is damaged; and why."""
+
+    name: str
+    version: str | None
+    pinned: str
+    why: str
+
+
+class EnvironmentChanges(Record):
+    """What changes in somebody's own environment; `download_bytes` is the most that is fetched, None where unknown.
+
+    `leftovers` are files that no distribution claims and that are rests of a build. `removed_bytes` counts a file with
+    two names once. `interrupted`: an earlier run was, and this one finishes it.
+    """
+
+    environment: str
+    changes: tuple[Replaced, ...]
+    requirers: tuple[Requirer, ...]
+    stays: tuple[Stays, ...]
+    leftovers: tuple[str, ...]
+    interrupted: bool
+    download_bytes: int | None
+    removed_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +117,7 @@ class Change(Protocol):
         """The distributions that are installed, for which something may have to be fetched."""
 
     @property
-    def changes(self) -> Sequence[Changed]:
+    def changes(self) -> tuple[Changed, ...]:
         """What will be different."""
 
     def expect(self, download: int | None, on_disk: int | None) -> None:
@@ -81,8 +126,9 @@ class Change(Protocol):
     def carry_out(self, uv: Uv, check: Check, on_event: OnEvent) -> Carried:
         """Do it. Raises as `Uv.install` and `inplace.apply` do; then what was there before still is, or a journal."""
 
-    def to_json(self) -> dict[str, Any] | None:
-        """Return the details that `setup --venv --dry-run --json` shows, None for the managed target."""
+    @property
+    def details(self) -> EnvironmentChanges | None:
+        """All that changes in an environment, None for the managed target."""
 
 
 class Place(Protocol):
@@ -108,13 +154,13 @@ class Place(Protocol):
     def adopt(self, whole: Target) -> Target:
         """Make what is whole current."""
 
-    def changed(self, before: Target | None, after: Target | None) -> list[Changed]:
+    def changed(self, before: Target | None, after: Target | None) -> tuple[Changed, ...]:
         """Return what is different from before the first change of this run."""
 
     def keeps(self, before: Target | None, after: Target | None) -> bool:
         """Whether what was there before is worth keeping for a way back."""
 
-    def details(self) -> dict[str, Any] | None:
+    def details(self) -> EnvironmentChanges | None:
         """Return the details of the first change that was carried out, None without one."""
 
     def left_out(self) -> list[Need]:
@@ -124,10 +170,10 @@ class Place(Protocol):
         """Return what the RECORDs of removed distributions named that is not their own and stays."""
 
 
-def between(before: Mapping[str, str], after: Mapping[str, str]) -> list[Changed]:
+def between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Changed, ...]:
     """Return what differs between two sets of distributions (versions by name), by name."""
-    return [
+    return tuple(
         Changed(name, before.get(name), after.get(name))
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
-    ]
+    )

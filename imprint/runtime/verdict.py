@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
 
 from imprint.causes.catalogue import as_one, remedies_for
 from imprint.causes.circumstances import Circumstances
@@ -18,6 +16,7 @@ from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.check.proof import WORDS, Proof
 from imprint.runtime.check.reads import Needs
 from imprint.values import Record, replace
+from imprint.words import RunsOn
 
 DAMAGED, BROKEN, LACKING = "target-damaged", "target-incomplete", "packages-missing"
 """The codes where files of the runtime are broken, where it does not work and setup has something to install, and where
@@ -87,7 +86,7 @@ class Seen(Record):
     model: ImprintError | None = None
     needs: Needs | None = None
     gpu: bool = False
-    session: str | None = None
+    session: RunsOn | None = None
     missed: str | None = None
     mendable: bool = False
     blocked: ImprintError | None = None
@@ -113,12 +112,12 @@ class Seen(Record):
 class TargetVerdict(Record):
     """What is known of a target.
 
-    `runs_on` is what ONNX Runtime computes on there: cpu, gpu or none; `embeds` whether embeddings run, for which a
+    `runs_on` is what ONNX Runtime computes on there; `embeds` whether embeddings run, for which a
     model and two packages are needed besides. `problems` are all that is wrong, the gravest first.
     """
 
     seen: Seen
-    runs_on: str
+    runs_on: RunsOn
     embeds: bool
     pending: bool
     device: Device | None = None
@@ -163,38 +162,6 @@ class TargetVerdict(Record):
         seen = replace(self.seen, commands=replace(self.seen.commands, setup=command))
         return replace(self, seen=seen)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the `data` of `imprint status --json`."""
-        seen, problem, plan = self.seen, self.problem, self.seen.plan
-        told = seen.proof
-        return {
-            "line": self.line,
-            "build": seen.build,
-            "version": seen.version,
-            "device": None if self.device is None else asdict(self.device),
-            "runs_on": self.runs_on,
-            "embeds": self.embeds,
-            "code": problem.code if problem is not None else plan.code if plan is not None else None,
-            "reason": plan.reason if plan is not None else None,
-            "since": seen.since,
-            "pending": self.pending,
-            "missed_gpu": self.missed,
-            "check_deferred": seen.deferred,
-            "problem": None
-            if problem is None
-            else {"code": problem.code, "text": problem.text, "fix": problem.fix, "hint": problem.hint},
-            "proof": None
-            if told is None
-            else {
-                "outcome": told.outcome,
-                "kind": told.kind,
-                "detail": told.detail,
-                "provider": told.provider,
-                "time": told.time,
-                "changed": list(seen.changed),
-            },
-        }
-
 
 def decide(seen: Seen) -> TargetVerdict:
     """Return the verdict that the facts amount to."""
@@ -236,7 +203,7 @@ def _absent(seen: Seen) -> Problem:
     return Problem(ABSENT, "nothing is installed", seen.commands.setup)
 
 
-def _runs_on(seen: Seen) -> str:
+def _runs_on(seen: Seen) -> RunsOn:
     if not seen.starts or seen.withheld is not None:
         return "none"
     if seen.holds and seen.proof is not None and not seen.proof.ok:

@@ -14,6 +14,7 @@ from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import Findings
+from imprint.words import CPU_PROVIDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class LastRun:
     @property
     def missed_the_gpu(self) -> bool:
         """Whether a GPU was asked for and the model ran on the CPU."""
-        return self.asked == "gpu" and self.provider == "CPUExecutionProvider"
+        return self.asked == "gpu" and self.provider == CPU_PROVIDER
 
 
 def path_of(home: Home) -> Path:

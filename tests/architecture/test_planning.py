@@ -14,7 +14,7 @@ import pytest
 from architecture.tree import ROOT
 
 MODULES = sorted((ROOT / "imprint" / "planning").glob("*.py"))
-OURS = ("imprint.planning", "imprint.errors", "imprint.envvars", "imprint.values", "imprint.sizes")
+OURS = ("imprint.planning", "imprint.errors", "imprint.envvars", "imprint.values", "imprint.words", "imprint.sizes")
 IMPURE = {
     "asyncio",
     "builtins",

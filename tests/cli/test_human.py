@@ -5,9 +5,13 @@ import io
 import pytest
 
 from imprint.errors import UsageError
+from imprint.operations.setup import SetupResult
 from imprint.planning.model import Installed, Note, Plan, Refusal
 from imprint.provisioning.downloads import Download
 from imprint.runtime.events import Event
+from imprint.runtime.place import EnvironmentChanges, Replaced, Requirer
+from imprint.runtime.verdict import Seen, decide
+from imprint.situation.status import status_of
 from imprint.sizes import in_units
 from imprint.values import replace
 from imprint_cli import human, provision, render
@@ -163,17 +167,11 @@ def test_a_machine_without_a_build_still_gets_a_plan_to_read() -> None:
 
 
 def test_a_dry_run_says_what_will_go_and_a_run_what_went() -> None:
-    requirer = {
-        "name": "a",
-        "version": "1",
-        "requires": "onnxruntime",
-        "gets": "x",
-        "satisfied": True,
-        "same_name": True,
-    }
-    environment = {"environment": "/v", "changes": [1], "removed_bytes": 5, "requirers": [requirer], "stays": []}
-    data = {"status": {"line": "l"}, "changes": [], "freed_bytes": 0, "deferred": []}
-    data["environment"] = environment | {"leftovers": ["b"]}
-    done, dry = provision.render_setup(data), provision.render_setup(data | {"download": None})
+    requirer = Requirer("a", "1", "onnxruntime", "x", satisfied=True, same_name=True)
+    gone = Replaced("onnxruntime", "1.26.0", None, "another build")
+    environment = EnvironmentChanges("/v", (gone,), (requirer,), (), ("b",), False, None, 5)
+    status = status_of(decide(Seen(PLAN)))
+    ended = SetupResult(PLAN, None, status, (), 0, (), environment=environment)
+    done, dry = provision.render_setup(ended), provision.render_setup(replace(ended, download=None))
     assert ["removed: 5 B" in done, "it has x" in done, "removed files that no package owns: 1" in done] == [True] * 3
     assert ["to be removed: 5 B" in dry, "it will get x" in dry, "owns, to be removed: 1" in dry] == [True] * 3

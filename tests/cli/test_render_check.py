@@ -1,28 +1,25 @@
+"""How a check and a placement read."""
+
 from __future__ import annotations
 
-from typing import Any
-
+from imprint.planning.model import Device
+from imprint.runtime.check.result import CPU, CUDA, CheckResult, OnCpu, Placement, Share, Step
+from imprint.values import replace
 from imprint_cli.render import render_check
 
-STEPS = {"conv": {"ok": True, "error": None}, "matmul": {"ok": False, "error": "it broke"}}
-SHARES = {
-    "CUDAExecutionProvider": {"nodes": 224, "share_of_nodes": 0.77, "share_of_time": 0.98},
-    "CPUExecutionProvider": {"nodes": 66, "share_of_nodes": 0.23, "share_of_time": 0.02},
-}
-ON_CPU = [
-    {"op": "Shape", "nodes": 9, "normal": True, "reason": "shapes stay there"},
-    {"op": "MatMul", "nodes": 1, "normal": False, "reason": "the GPU should do it"},
-]
+STEPS = {"conv": Step(ok=True), "matmul": Step(ok=False, error="it broke")}
+ON_CPU = (OnCpu("Shape", 9, True, "shapes stay there"), OnCpu("MatMul", 1, False, "the GPU should do it"))
+PLACED = Placement("m", True, CUDA, None, {CUDA: Share(224, 0.77, 0.98), CPU: Share(66, 0.23, 0.02)}, ON_CPU)
 
 
-def data(**placement: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a placement
-    seen = {"model": "m", "runs": True, "error": None, "providers": SHARES, "on_cpu": ON_CPU} | placement
-    device = {"kind": "gpu", "name": "NVIDIA L4"}
-    return {"outcome": "failed", "kind": "matmul-failed", "device": device, "steps": STEPS, "placement": seen}
+def rendered(placed: Placement) -> str:
+    device = Device(0, "GPU-1", "NVIDIA L4")
+    check = CheckResult("failed", "matmul-failed", CUDA, device, steps=STEPS)
+    return render_check(replace(check.report, placement=placed))
 
 
 def test_a_placement_says_shares_and_what_stayed_on_the_cpu() -> None:
-    assert render_check(data()).splitlines() == [
+    assert rendered(PLACED).splitlines() == [
         "check: failed (matmul-failed) on NVIDIA L4",
         "  convolution: ok",
         "  matrix product: failed (it broke)",
@@ -35,10 +32,10 @@ def test_a_placement_says_shares_and_what_stayed_on_the_cpu() -> None:
 
 
 def test_a_model_that_runs_where_it_should_in_one_place_needs_no_list() -> None:
-    cpu = {"CPUExecutionProvider": {"nodes": 297, "share_of_nodes": 1.0, "share_of_time": None}}
-    assert render_check(data(providers=cpu)).splitlines()[-1] == "  CPUExecutionProvider: 297 nodes (100%)"
+    placed = replace(PLACED, providers={CPU: Share(297, 1.0, None)})
+    assert rendered(placed).splitlines()[-1] == "  CPUExecutionProvider: 297 nodes (100%)"
 
 
 def test_a_model_that_does_not_run_says_why() -> None:
-    text = render_check(data(runs=False, error="memory ran out", providers={}, on_cpu=[]))
-    assert text.splitlines()[-1] == "placement of m: does not run: memory ran out"
+    placed = Placement("m", False, CUDA, "memory ran out", {}, ())
+    assert rendered(placed).splitlines()[-1] == "placement of m: does not run: memory ran out"

@@ -12,7 +12,7 @@ import pytest
 
 import imprint.operations
 from contracts.shapes import SHAPES
-from imprint.operations import bundle, config, devices, embed, model
+from imprint.operations import bundle, check, config, devices, embed, model, prune, rollback, setup, status
 from imprint.planning.model import SCHEMA, Document, Machine, Plan
 from imprint.results import Notice, Result
 from imprint.values import Absent, Record, types_of
@@ -23,6 +23,11 @@ SHOWN: Mapping[str, type[Record]] = {
     "machine": Machine,
     "devices": devices.Devices,
     "bundle": bundle.Bundle,
+    "status": status.Status,
+    "check": check.CheckReport,
+    "setup": setup.SetupResult,
+    "rollback": rollback.RollbackResult,
+    "prune": prune.PruneResult,
     "config list": config.Keys,
     "config get": config.Keys,
     "config set": config.SetKey,

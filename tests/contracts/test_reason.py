@@ -29,12 +29,12 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     options = SetupOptions(offline=True, find_links=place.twins.wheels)
     done = setup(place.context, options, lambda _: None, seams=seams)
     assert done.data["plan"]["reason"] == reason
-    assert reason in render_setup(done.data).splitlines()[-1]
+    assert reason in render_setup(done.payload).splitlines()[-1]
 
     assert reason in render_plan(plan(place.context, PlanOptions()).payload)
-    said = status(place.context).data
+    said = status(place.context).payload
     assert reason in render_status(said)
-    assert render_status(said).endswith(f"; since {said['since']}")
+    assert render_status(said).endswith(f"; since {said.since}")
     found = diagnose(place.context, DoctorOptions(ids=("runtime:embedding-device",)))
     assert reason in found.data["findings"][0]["seen"]
     assert reason in render_findings(found.data)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from imprint.embedding.client import Settings, worker_arguments, worker_environment
-from imprint.embedding.placement import NORMAL, NOT_NORMAL, Placement, judge, measure, on_cpu, shares
+from imprint.embedding.placement import NORMAL, NOT_NORMAL, judge, measure, on_cpu, shares
 from imprint.inside.placement import summarise
 from imprint.probing.host import ChildResult
-from imprint.runtime.check.result import CPU, CUDA
+from imprint.runtime.check.result import CPU, CUDA, Placement, Share
 
 
 def row(provider: str, op: str, nodes: int = 1, microseconds: float = 10.0, largest: int = 64) -> dict[str, Any]:
@@ -57,28 +57,28 @@ def test_a_profile_is_summed_up_without_its_first_run() -> None:
 
 def test_shares_count_nodes_and_time_of_each_provider() -> None:
     assert shares(ON_GPU) == {
-        CUDA: {"nodes": 49, "share_of_nodes": round(49 / 64, 4), "share_of_time": 0.99},
-        CPU: {"nodes": 15, "share_of_nodes": round(15 / 64, 4), "share_of_time": 0.01},
+        CUDA: Share(49, round(49 / 64, 4), 0.99),
+        CPU: Share(15, round(15 / 64, 4), 0.01),
     }
     assert shares([]) == {}
-    assert shares([row(CPU, "Shape", 1, 0.0)])[CPU]["share_of_time"] is None
+    assert shares([row(CPU, "Shape", 1, 0.0)])[CPU].share_of_time is None
 
 
 def test_work_on_shapes_belongs_on_the_cpu_and_the_model_s_own_does_not() -> None:
-    told = {(one["op"], one["normal"]) for one in on_cpu(ON_GPU, CUDA)}
+    told = {(one.op, one.normal) for one in on_cpu(ON_GPU, CUDA)}
     assert told == {("Shape", True), ("Gather", True)}
     heavy = [row(CPU, "MatMul"), row(CPU, "MatMulInteger"), row(CPU, "Add", 3, 1.0, 1 << 20), row(CPU, "Add", 2)]
-    judged = [(one["op"], one["nodes"], one["normal"]) for one in on_cpu(heavy, CUDA)]
+    judged = [(one.op, one.nodes, one.normal) for one in on_cpu(heavy, CUDA)]
     assert judged == [("Add", 3, False), ("Add", 2, True), ("MatMul", 1, False), ("MatMulInteger", 1, False)]
-    assert "int8" in next(one["reason"] for one in on_cpu(heavy, CUDA) if one["op"] == "MatMulInteger")
-    assert all(one["normal"] for one in on_cpu(heavy, CPU))
+    assert "int8" in next(one.reason for one in on_cpu(heavy, CUDA) if one.op == "MatMulInteger")
+    assert all(one.normal for one in on_cpu(heavy, CPU))
     assert not set(NORMAL) & set(NOT_NORMAL)
 
 
 def test_a_model_on_the_gpu_runs_with_its_shapes_on_the_cpu() -> None:
     placed = judge("m", CUDA, ChildResult(0), answer())
     assert (placed.runs, placed.misplaced, placed.error) == (True, (), None)
-    assert placed.to_json()["providers"][CUDA]["nodes"] == 49
+    assert placed.providers[CUDA].nodes == 49
 
 
 def test_a_model_that_quietly_ran_on_the_cpu_does_not_run() -> None:
@@ -112,13 +112,13 @@ def test_every_bad_end_has_one_line(case: str) -> None:
     assert words in placed.error
     assert "\n" not in placed.error
     assert "secret" not in placed.error
-    assert placed.to_json()["on_cpu"] == []
-    assert placed.to_json()["providers"] == {}
+    assert placed.on_cpu == ()
+    assert placed.providers == {}
 
 
 def test_rows_of_the_wrong_shape_are_left_out() -> None:
     placed = judge("m", CUDA, ChildResult(0), answer(operations=[row(CUDA, "MatMul"), {"op": 1}, 7]))
-    assert [one["op"] for one in placed.operations] == ["MatMul"]
+    assert placed.providers == {CUDA: Share(1, 1.0, 1.0)}
 
 
 def test_the_measurement_is_the_worker_s_own_session_without_a_toolkit_s_stub(tmp_path: Path) -> None:

@@ -132,14 +132,14 @@ def _check(report: Report, name: str, python: Path, device: Device) -> CheckResu
     result = run_check(python, device, os.environ)
     seconds = round(time.monotonic() - started, 2)
     line = f"{result.kind or result.outcome} in {seconds} s" + (f": {result.detail}" if result.detail else "")
-    report.note(name, result.to_json() | {"seconds": seconds}, line)
+    report.note(name, result.report.to_json() | {"seconds": seconds}, line)
     return result
 
 
 def _placement(report: Report, name: str, settings: Settings) -> bool:
     placed = measure(settings, settings.model.parent.name)
-    shares = placed.to_json()["providers"]
-    report.note(f"placement on the {name}", placed.to_json(), placed.error or json.dumps(shares))
+    shown = placed.to_json()
+    report.note(f"placement on the {name}", shown, placed.error or json.dumps(shown["providers"]))
     if name in {"cpu", "gpu"}:
         report.demand(placed.runs, f"the model runs on the {name}")
         report.demand(not placed.misplaced, f"nothing of the model's own work is on the CPU: {placed.misplaced}")

@@ -153,7 +153,7 @@ def test_every_end_has_its_outcome_and_kind(case: str) -> None:
     result = judged(CUDA, GPU, ended)
     assert (result.outcome, result.kind) == (outcome, kind), result.detail
     assert (result.detail is None) == result.ok
-    json.dumps(result.to_json(), allow_nan=False)
+    json.dumps(result.report.to_json(), allow_nan=False)
 
 
 def test_a_missing_library_is_named_with_the_file_that_wanted_it() -> None:
@@ -231,7 +231,7 @@ NOISY = (
 
 def test_what_libraries_wrote_is_passed_on_in_one_short_line_without_paths_and_names() -> None:
     result = judged(CUDA, GPU, _ended(GOOD | {"ort": _raised(NOISY)}, stderr=NOISY))
-    text = json.dumps(result.to_json())
+    text = json.dumps(result.report.to_json())
     assert "Non-zero status" in text
     assert not {word for word in ("secret-host", "/home", "onnxruntime_src", "\\u001b", "\\n") if word in text}
     assert len(text) < 2500

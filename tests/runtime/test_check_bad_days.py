@@ -91,7 +91,7 @@ def test_what_a_target_does_to_its_child_is_an_answer(play: Path, body: str) -> 
     result = run_check(play / "python", None, os.environ, deadline=1 if kind == "timeout" else 30)
     assert (result.outcome, result.kind) == (outcome, kind), result.detail
     assert time.monotonic() - started < 10
-    assert len(json.dumps(result.to_json())) < 4000
+    assert len(json.dumps(result.report.to_json())) < 4000
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_gpu_s_memory_is_told_and_a_full_one_explains_the_failure(
     pinned = Device(0, "GPU-00112233-4455-6677-8899-aabbccddeeff", "NVIDIA L4")
     result = run_check(play / "python", pinned, driver.environ(), deadline=30)
     assert result.memory is not None
-    assert result.memory["total_bytes"] - result.memory["used_before_bytes"] == free
+    assert result.memory.total_bytes - result.memory.used_before_bytes == free
     assert (result.outcome, result.kind) == (outcome, kind), result.detail
 
 

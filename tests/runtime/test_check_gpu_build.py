@@ -72,7 +72,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> FakeDriver:
 
 def check(build: Path, environ: Mapping[str, str] | None = None, deadline: float = 60) -> CheckResult:
     result = run_check(build / "bin" / "python", L4, environ or scrubbed(os.environ), deadline=deadline)
-    text = json.dumps(result.to_json())
+    text = json.dumps(result.report.to_json())
     assert not {word for word in ("onnxruntime_src", "hostname", "Traceback", "\\u001b") if word in text}
     assert len(text) < 8000
     return result

@@ -15,6 +15,7 @@ from imprint.planning.model import Device
 from imprint.runtime.check.run import CPU, CUDA, CheckResult, Step
 from imprint.state import last_run, verdicts
 from imprint.state.last_run import LastRun
+from imprint.words import FailureKind, Outcome
 from support.place import MACHINE, Place
 from support.twins import make_twins
 
@@ -43,7 +44,7 @@ def place(made: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         path.write_bytes(content)
 
 
-def proving(outcome: str, kind: str | None, library: str | None = None, wheel: str | None = None) -> Prove:
+def proving(outcome: Outcome, kind: FailureKind | None, library: str | None = None, wheel: str | None = None) -> Prove:
     def prove(_: Path, device: Device | None, __: Mapping[str, str]) -> CheckResult:
         provider = CPU if device is None else CUDA
         steps = {"conv": Step(ok=outcome == "ok")}
@@ -68,7 +69,7 @@ def recorded(place: Place) -> list[tuple[str, str | None]]:
     ],
 )
 def test_what_was_proved_of_the_gpu_is_recorded(
-    place: Place, outcome: str, kind: str | None, verdict: tuple[str, str | None]
+    place: Place, outcome: Outcome, kind: FailureKind | None, verdict: tuple[str, str | None]
 ) -> None:
     result = operation.check(place.context, prove=proving(outcome, kind))
     assert result.data["recorded"]
@@ -77,7 +78,7 @@ def test_what_was_proved_of_the_gpu_is_recorded(
 
 
 @pytest.mark.parametrize("kind", ["timeout", "out-of-memory", "busy", "killed"])
-def test_what_proves_nothing_is_never_recorded(place: Place, kind: str) -> None:
+def test_what_proves_nothing_is_never_recorded(place: Place, kind: FailureKind) -> None:
     result = operation.check(place.context, prove=proving("inconclusive", kind))
     assert not result.data["recorded"]
     assert recorded(place) == [("ok", None)]

@@ -279,7 +279,7 @@ def test_two_versions_of_one_library_are_refused(foreign: Foreign) -> None:
 def test_a_dry_run_lists_changes_and_what_those_who_require_it_get(foreign: Foreign) -> None:
     foreign.create(*BASE, CPU)
     before = foreign.tree()
-    listed = foreign.prepare("cuda13").to_json()
+    listed = foreign.prepare("cuda13").details.to_json()
     json.dumps(listed)
     assert {"name": "onnxruntime-gpu", "from": None, "to": "1.31.1", "why": "missing"} in listed["changes"]
     assert [change["name"] for change in listed["changes"] if change["to"] is None] == ["onnxruntime"]

@@ -53,7 +53,7 @@ def test_both_real_builds_end_as_the_cpu_build_that_computes(tmp_path: Path) -> 
             )
 
     prepared = inplace.prepare(prefix, PLAN, home)
-    assert [(change.name, change.after) for change in prepared.replacement.changes] == [
+    assert [(change.name, change.to) for change in prepared.replacement.changes] == [
         ("onnxruntime", "1.31.1"),
         ("onnxruntime-gpu", None),
     ]

@@ -15,6 +15,7 @@ from imprint.operations.status import status
 from imprint.planning.model import Device
 from imprint.runtime.check.reads import Needs
 from imprint.runtime.check.run import CPU, CheckResult
+from imprint.words import FailureKind, Outcome
 from support.place import Place
 from support.twins import Twins, make_twins
 
@@ -36,8 +37,8 @@ def place(tmp_path: Path, twins: Twins) -> Place:
 class Answers:
     """A check with one answer, which counts how often it is asked."""
 
-    def __init__(self, outcome: str = "ok", detail: str | None = None, reads: Needs | None = ENOUGH) -> None:
-        kind = None if outcome == "ok" else "import-failed"
+    def __init__(self, outcome: Outcome = "ok", detail: str | None = None, reads: Needs | None = ENOUGH) -> None:
+        kind: FailureKind | None = None if outcome == "ok" else "import-failed"
         self.answer, self.asked = CheckResult(outcome, kind, CPU, None, detail, reads=reads), 0
 
     def __call__(self, _python: Path, _device: Device | None, _environ: Mapping[str, str]) -> CheckResult:

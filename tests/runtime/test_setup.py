@@ -21,6 +21,7 @@ from imprint.runtime.check.run import CUDA, CheckResult
 from imprint.runtime.distributions import inventory
 from imprint.runtime.target import current_target
 from imprint.state import mutex, verdicts
+from imprint.words import FailureKind, Outcome
 from support.place import GPU, MACHINE, Place
 from support.twins import Twins, make_twins, twin_check
 
@@ -99,7 +100,7 @@ def test_a_new_driver_is_checked_without_installing_anything(place: Place) -> No
     assert place.prefix == prefix
 
 
-def _failing(outcome: str, kind: str) -> Callable[[Path, Device | None, Mapping[str, str]], CheckResult]:
+def _failing(outcome: Outcome, kind: FailureKind) -> Callable[[Path, Device | None, Mapping[str, str]], CheckResult]:
     def check(python: Path, device: Device | None, environ: Mapping[str, str]) -> CheckResult:
         if device is None:
             return twin_check(python, device, environ)
@@ -109,7 +110,9 @@ def _failing(outcome: str, kind: str) -> Callable[[Path, Device | None, Mapping[
 
 
 @pytest.mark.parametrize(("outcome", "kind"), [("failed", "conv-failed"), ("crashed", "crashed")])
-def test_a_failed_check_puts_the_cpu_build_in_and_is_remembered(place: Place, outcome: str, kind: str) -> None:
+def test_a_failed_check_puts_the_cpu_build_in_and_is_remembered(
+    place: Place, outcome: Outcome, kind: FailureKind
+) -> None:
     place.check = _failing(outcome, kind)
     result = place.setup("gpu")
     assert result.ok
@@ -173,7 +176,7 @@ def test_require_gpu_changes_nothing_when_no_gpu_is_planned(place: Place) -> Non
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("failed", "check-failed"), ("inconclusive", "check-inconclusive")])
-def test_require_gpu_is_an_error_when_the_check_does_not_pass(place: Place, outcome: str, code: str) -> None:
+def test_require_gpu_is_an_error_when_the_check_does_not_pass(place: Place, outcome: Outcome, code: str) -> None:
     place.setup()
     prefix = place.prefix
     place.check = _failing(outcome, "conv-failed")

@@ -27,6 +27,7 @@ from imprint.runtime.check.run import CPU, CUDA, CheckResult
 from imprint.runtime.managed import deferred
 from imprint.runtime.target import current_target
 from imprint.state import mutex
+from imprint.words import FailureKind, Outcome
 from support.place import MACHINE, Place, machine_like_this
 from support.twins import Twins, make_twins, twin_check
 
@@ -53,7 +54,7 @@ def failing(python: Path, device: Device | None, environ: Mapping[str, str]) -> 
 class Counted:
     """A check that says what it is told to, and how often it was asked."""
 
-    def __init__(self, outcome: str = "ok", kind: str | None = None) -> None:
+    def __init__(self, outcome: Outcome = "ok", kind: FailureKind | None = None) -> None:
         self.asked = 0
         self.answer = CheckResult(outcome, kind, CPU, None, None if outcome == "ok" else "libstdc++.so.6: cannot open")
 

@@ -16,8 +16,9 @@ def played_check(python: Path, device: Device | None, environ: Mapping[str, str]
     """Check as far as a played runtime goes: it loads, and a session on the CPU computes."""
     seen = loading.try_runtime(python, environ, [], device=device, gpu=False)
     problem = seen.error or seen.cpu_error or seen.ended or (None if seen.has_session else "it has no InferenceSession")
-    outcome, kind = ("ok", None) if problem is None else ("failed", "import-failed")
-    return CheckResult(outcome, kind, CPU, device, problem)
+    if problem is None:
+        return CheckResult("ok", None, CPU, device)
+    return CheckResult("failed", "import-failed", CPU, device, problem)
 
 
 def home_with_model(home: Home) -> None:

@@ -108,10 +108,9 @@ def rollback(
     """Go back to the previous runtime, offline."""
     from imprint.context import Context
     from imprint.operations.rollback import rollback as roll_back
-    from imprint_cli.provision import render_setup
+    from imprint_cli.provision import render_rollback
 
-    result = roll_back(Context.of_process(), wait_seconds=wait)
-    return Answer(result, lambda data: render_setup({"freed_bytes": 0, "deferred": [], **data}))
+    return Answer(roll_back(Context.of_process(), wait_seconds=wait), render_rollback)
 
 
 def prune(

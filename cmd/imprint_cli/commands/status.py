@@ -15,4 +15,4 @@ def status(
     from imprint_cli.render import render_status
 
     result = look(Context.of_process(), venv)
-    return Answer(result, render_status, hint=result.data["hint"])
+    return Answer(result, render_status, hint=result.payload.hint or None)

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from imprint.last_words import decisive_line, shortened
 from imprint.runtime.check.libraries import CUDNN_FILES, supplier_of
+from imprint.words import FailureKind, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A cause with an outcome and a kind of its own; `detail` is a sentence fragment."""
 
-    outcome: str
-    kind: str
+    outcome: Outcome
+    kind: FailureKind
     detail: str
 
 
@@ -42,7 +43,7 @@ class Broken:
 
 
 _FAILURE = r"(?P<part>CUDA|CUDNN|CUBLAS|CUFFT|CURAND|NVRTC)(?:_FE)? failure (?P<code>\d+): (?P<text>[^;\n]{1,200})"
-_SIGNS: tuple[tuple[str, str, str, str], ...] = (
+_SIGNS: tuple[tuple[str, Outcome, FailureKind, str], ...] = (
     (
         (
             r"(?i)out of memory|std::bad_alloc|bad allocation|MemoryError|cudaErrorMemoryAllocation"

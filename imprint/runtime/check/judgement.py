@@ -14,16 +14,27 @@ from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import Broken, broken_library, cause_in, missing_cudnn, plain
 from imprint.runtime.check.reads import Needs, needs_from_json
-from imprint.runtime.check.result import CPU, CUDA, STEPS, CheckResult, Step
+from imprint.runtime.check.result import CPU, CUDA, STEPS, CheckResult, GpuMemory, Step
+from imprint.values import fields_of
+from imprint.words import FailureKind, Outcome
+
+_End = tuple[Outcome, FailureKind, str]
+"""Outcome, kind and detail."""
 
 LIMITS = {CPU: 1e-4, CUDA: 5e-3}
 """Largest error, relative to the largest wanted value. TF32, on by default on GPUs, keeps ten bits: about 1e-3."""
+
+_FAILED: Mapping[str, FailureKind] = {"conv": "conv-failed", "matmul": "matmul-failed", "ort": "ort-failed"}
 
 SCARCE = 300 * 1024 * 1024
 """Bytes. A context and cuBLAS's workspace alone take about this much: with less free, no failure says anything."""
 
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS"})
-_SHORT_OF_SOMETHING = {errno.EAGAIN: "out-of-memory", errno.ENOMEM: "out-of-memory", errno.ETXTBSY: "busy"}
+_SHORT_OF_SOMETHING: Mapping[int, FailureKind] = {
+    errno.EAGAIN: "out-of-memory",
+    errno.ENOMEM: "out-of-memory",
+    errno.ETXTBSY: "busy",
+}
 """Why a process could not even be started although its interpreter is fine."""
 
 
@@ -46,16 +57,20 @@ def judge(provider: str, device: Device | None, ended: ChildResult, facts: Mappi
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What the child told, made safe; `text` is all that it and its libraries wrote."""
+    """What the child told, made safe.
+
+    `sessions` has the providers of each step's session, `text` is all that it and its libraries wrote.
+    """
 
     provider: str
     device: Device | None
     steps: Mapping[str, Step]
+    sessions: Mapping[str, tuple[str, ...] | None]
     text: str
     at: str | None = None
     preload: str = ""
     build: Mapping[str, Any] = field(default_factory=dict)
-    memory: Mapping[str, int] | None = None
+    memory: GpuMemory | None = None
     libraries: Mapping[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
@@ -72,6 +87,7 @@ class _Reply:
             provider,
             device,
             {name: _step(seen.get(name), provider) for name in STEPS} if facts.get("complete") or seen else {},
+            {name: _providers(seen.get(name)) for name in STEPS},
             "\n".join([*errors, stderr]),
             str(facts["at"]) if facts.get("at") in STEPS else None,
             str(facts.get("preload") or ""),
@@ -88,7 +104,9 @@ class _Reply:
         version = self.build.get("cuda")
         return version if isinstance(version, str) else None
 
-    def result(self, outcome: str, kind: str | None, detail: str | None, broken: Broken | None = None) -> CheckResult:
+    def result(
+        self, outcome: Outcome, kind: FailureKind | None, detail: str | None, broken: Broken | None = None
+    ) -> CheckResult:
         return CheckResult(
             outcome,
             kind,
@@ -109,7 +127,7 @@ class _Reply:
         )
 
 
-def _how_it_ended(ended: ChildResult) -> tuple[str, str, str] | None:
+def _how_it_ended(ended: ChildResult) -> _End | None:
     if ended.not_started is not None:
         return _not_started(ended.not_started)
     if ended.timed_out:
@@ -119,7 +137,7 @@ def _how_it_ended(ended: ChildResult) -> tuple[str, str, str] | None:
     return _exit(ended.returncode)
 
 
-def _exit(code: int) -> tuple[str, str, str] | None:
+def _exit(code: int) -> _End | None:
     if code >= 0:
         crashed = sys.platform == "win32" and code >= 0xC0000000
         return ("crashed", "crashed", f"the check crashed with code 0x{code:08X}") if crashed else None
@@ -129,14 +147,14 @@ def _exit(code: int) -> tuple[str, str, str] | None:
     return "inconclusive", "killed", f"the check was killed from outside with {name}"
 
 
-def _not_started(why: str) -> tuple[str, str, str]:
+def _not_started(why: str) -> _End:
     found = re.match(r"\[Errno (\d+)\]", why)
     kind = _SHORT_OF_SOMETHING.get(int(found[1])) if found else None
     detail = f"the target's interpreter does not start: {why}"
     return ("inconclusive", kind, detail) if kind else ("failed", "not-started", detail)
 
 
-def _of_bad_end(told: _Reply, outcome: str, kind: str, detail: str) -> CheckResult:
+def _of_bad_end(told: _Reply, outcome: Outcome, kind: FailureKind, detail: str) -> CheckResult:
     where = f" in the step {told.at}" if told.at and kind in {"crashed", "timeout"} else ""
     if outcome != "crashed":
         return told.result(outcome, kind, detail + where)
@@ -153,26 +171,31 @@ def _without_answer(told: _Reply, ended: ChildResult) -> CheckResult:
         return told.result(cause.outcome, cause.kind, cause.detail)
     where = f" in the step {told.at}" if told.at else ""
     detail = f"the check gave no answer{where} (exit code {ended.returncode}): {plain(ended.stderr) or 'no output'}"
-    return told.result("failed", "import-failed" if told.at is None else f"{told.at}-failed", detail)
+    return told.result("failed", "import-failed" if told.at is None else _FAILED[told.at], detail)
 
 
 def _step(seen: object, provider: str) -> Step:
     if not isinstance(seen, dict):
         return Step(ok=False, error="the check reported nothing about this step")
-    error, providers, placed = seen.get("error"), seen.get("providers"), seen.get("placed")
+    error, providers, placed = seen.get("error"), _providers(seen), seen.get("placed")
     max_error, seconds = _number(seen.get("max_error")), _number(seen.get("seconds"))
     counts = {str(name): count for name, count in placed.items()} if isinstance(placed, dict) else None
     right = max_error is not None and max_error <= LIMITS[provider]
-    there = isinstance(providers, list) and bool(providers) and providers[0] == provider
+    there = providers is not None and providers[:1] == (provider,)
     there = there and (counts is None or set(counts) == {provider})
     return Step(
         ok=bool(seen.get("ok")) and right and there,
         error=plain(str(error)) if error else None,
         max_error=max_error,
         seconds=seconds,
-        providers=tuple(map(str, providers)) if isinstance(providers, list) else None,
         placed=counts,
     )
+
+
+def _providers(seen: object) -> tuple[str, ...] | None:
+    """Return the providers of a step's session, None where there was none."""
+    found = seen.get("providers") if isinstance(seen, dict) else None
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 def _failed(told: _Reply, name: str) -> CheckResult:
@@ -180,8 +203,8 @@ def _failed(told: _Reply, name: str) -> CheckResult:
     step = told.steps[name]
     if step.error is None:
         elsewhere = sorted(set(step.placed or ()) - {told.provider})
-        if step.providers is not None and (step.providers[:1] != (told.provider,) or elsewhere):
-            where = ", ".join(elsewhere or step.providers) or "nothing"
+        if (providers := told.sessions[name]) is not None and (providers[:1] != (told.provider,) or elsewhere):
+            where = ", ".join(elsewhere or providers) or "nothing"
             return told.result("failed", "wrong-device", f"{name} ran on {where} instead of {told.provider}")
         size = "not a number, or the wrong shape" if step.max_error is None else f"off by {step.max_error:.1e}"
         return told.result("failed", "wrong-numbers", f"{name} computed wrong numbers: {size}")
@@ -195,25 +218,25 @@ def _raised(told: _Reply, name: str, error: str) -> CheckResult:
         return told.result("failed", "wrong-device", detail)
     if cause := cause_in(told.text):
         return told.result(cause.outcome, cause.kind, cause.detail)
-    free = None if told.memory is None else told.memory["total_bytes"] - told.memory["used_before_bytes"]
+    free = None if told.memory is None else told.memory.total_bytes - told.memory.used_before_bytes
     if free is not None and free < SCARCE:
         return told.result("inconclusive", "out-of-memory", f"only {free >> 20} MiB of the GPU's memory were free")
-    nothing_loaded = all(step.providers is None for step in told.steps.values())
+    nothing_loaded = all(providers is None for providers in told.sessions.values())
     if not nothing_loaded:
         broken = missing_cudnn(told.text, told.libraries, told.cuda, _system()) if name == "conv" else None
         detail = f"{name} does not run: {broken.sentence if broken else error}"
-        return told.result("failed", f"{name}-failed", detail, broken)
+        return told.result("failed", _FAILED[name], detail, broken)
     broken = broken_library(told.text, told.preload, told.cuda)
     if broken is None:
         return told.result("failed", "provider-failed", f"{told.provider} does not start: {error}")
     return told.result("failed", "provider-failed" if broken.flaw else "library-missing", broken.sentence, broken)
 
 
-def _memory(seen: object) -> dict[str, int] | None:
-    names = ("total_bytes", "used_before_bytes", "used_after_bytes")
+def _memory(seen: object) -> GpuMemory | None:
+    names = fields_of(GpuMemory)
     if not isinstance(seen, dict) or not all(isinstance(seen.get(name), int) for name in names):
         return None
-    return {name: seen[name] for name in names}
+    return GpuMemory(**{name: seen[name] for name in names})
 
 
 def _number(value: object) -> float | None:

@@ -4,61 +4,121 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 from imprint.planning.model import Device
 from imprint.runtime.check.reads import Needs
+from imprint.values import ABSENT, Absent, Record
+from imprint.words import CPU_PROVIDER, CUDA_PROVIDER, FailureKind, Outcome
 
-CPU = "CPUExecutionProvider"
-CUDA = "CUDAExecutionProvider"
+CPU, CUDA = CPU_PROVIDER, CUDA_PROVIDER
 
 STEPS = ("conv", "matmul", "ort")
 """In the order they run: a convolution (cuDNN), a matrix product (cuBLAS), ONNX Runtime's own kernels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One computation: whether its numbers are right, the largest relative error, or why there is none.
 
-    `providers` are those of the session, `placed` how many nodes each was given; None where that is not known.
+    `placed` says how many nodes each provider was given, None where that is not known.
     """
 
     ok: bool
     error: str | None = None
     max_error: float | None = None
     seconds: float | None = None
-    providers: tuple[str, ...] | None = None
     placed: Mapping[str, int] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the step as `imprint check --json` has it."""
-        return {
-            "ok": self.ok,
-            "error": self.error,
-            "max_error": self.max_error,
-            "seconds": self.seconds,
-            "placed": None if self.placed is None else dict(self.placed),
-        }
+
+class GpuMemory(Record):
+    """The GPU's memory around the check, in bytes."""
+
+    total_bytes: int
+    used_before_bytes: int
+    used_after_bytes: int
+
+
+class Share(Record):
+    """What one provider was given of a model; a share is None where there is nothing to share."""
+
+    nodes: int
+    share_of_nodes: float | None
+    share_of_time: float | None
+
+
+class OnCpu(Record):
+    """An operation that ran on the CPU, whether that is normal, and why."""
+
+    op: str
+    nodes: int
+    normal: bool
+    reason: str
+
+
+class Placement(Record):
+    """Where one model ran. `runs`: it computed, and on the provider that was asked for.
+
+    `provider` is the session's first, None when it did not come that far; `error` one line on why it did not run.
+    """
+
+    model: str
+    runs: bool
+    provider: str | None
+    error: str | None
+    providers: Mapping[str, Share]
+    on_cpu: tuple[OnCpu, ...]
+
+    @property
+    def misplaced(self) -> tuple[str, ...]:
+        """The operations on the CPU that belong on the GPU."""
+        return tuple(dict.fromkeys(row.op for row in self.on_cpu if not row.normal))
+
+
+class CheckedDevice(Record):
+    """What a check ran on; a GPU has its names besides."""
+
+    kind: Literal["cpu", "gpu"]
+    provider: str
+    index: int | Absent | None = ABSENT
+    uuid: str | Absent | None = ABSENT
+    name: str | Absent | None = ABSENT
+
+
+class CheckReport(Record):
+    """A check as `imprint check` shows it. `recorded` is there where that command made it."""
+
+    outcome: Outcome
+    kind: FailureKind | None
+    detail: str | None
+    library: str | None
+    wanted_by: str | None
+    wheel: str | None
+    device: CheckedDevice
+    package: str | None
+    version: str | None
+    steps: Mapping[str, Step]
+    memory: GpuMemory | None
+    libraries: Mapping[str, str]
+    lacks: tuple[str, ...]
+    placement: Placement | None = None
+    recorded: bool | Absent = ABSENT
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What a check proved.
 
-    `outcome` is ok, failed, crashed or inconclusive; `kind` says how, None when ok. failed: no-kernel,
-    library-missing, conv-failed, matmul-failed, ort-failed, wrong-numbers, wrong-device, provider-failed,
-    import-failed, not-started. crashed: crashed. inconclusive: timeout, out-of-memory, busy, killed. `detail` is one
-    sentence fragment, never the libraries' own text at length.
+    `kind` says how a check ended that is not ok. `detail` is one sentence fragment, never the libraries' own text at
+    length.
 
     `library` is the file that is missing or broken, `wanted_by` the file that wanted it, `wheel` the distribution that
     supplies it. `lacks` names packages that embedding needs besides and that cannot be imported, `mapped` the system's
-    shared libraries that were loaded, `reads` the newest models that the build takes. `memory` holds total_bytes,
-    used_before_bytes and used_after_bytes of the GPU where the driver told; `libraries` the CUDA libraries that were
-    loaded, path by file name.
+    shared libraries that were loaded, `reads` the newest models that the build takes. `memory` is there where
+    the driver told; `libraries` the CUDA libraries that were loaded, path by file name.
     """
 
-    outcome: str
-    kind: str | None
+    outcome: Outcome
+    kind: FailureKind | None
     provider: str
     device: Device | None
     detail: str | None = None
@@ -68,7 +128,7 @@ class CheckResult:
     package: str | None = None
     version: str | None = None
     wheel: str | None = None
-    memory: Mapping[str, int] | None = None
+    memory: GpuMemory | None = None
     libraries: Mapping[str, str] = field(default_factory=dict)
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
@@ -79,24 +139,22 @@ class CheckResult:
         """Whether the target computes what it should, where it should."""
         return self.outcome == "ok"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the `data` of `imprint check --json`; `placement` is for whoever ran the model too."""
-        device: dict[str, Any] = {"kind": "cpu" if self.provider == CPU else "gpu", "provider": self.provider}
-        if self.device is not None:
-            device |= {"index": self.device.index, "uuid": self.device.uuid, "name": self.device.name}
-        return {
-            "outcome": self.outcome,
-            "kind": self.kind,
-            "detail": self.detail,
-            "library": self.library,
-            "wanted_by": self.wanted_by,
-            "wheel": self.wheel,
-            "device": device,
-            "package": self.package,
-            "version": self.version,
-            "steps": {name: step.to_json() for name, step in self.steps.items()},
-            "memory": None if self.memory is None else dict(self.memory),
-            "libraries": dict(self.libraries),
-            "lacks": list(self.lacks),
-            "placement": None,
-        }
+    @property
+    def report(self) -> CheckReport:
+        """What is shown of it."""
+        named = () if self.device is None else (self.device.index, self.device.uuid, self.device.name)
+        return CheckReport(
+            outcome=self.outcome,
+            kind=self.kind,
+            detail=self.detail,
+            library=self.library,
+            wanted_by=self.wanted_by,
+            wheel=self.wheel,
+            device=CheckedDevice("cpu" if self.provider == CPU else "gpu", self.provider, *named),
+            package=self.package,
+            version=self.version,
+            steps=self.steps,
+            memory=self.memory,
+            libraries=self.libraries,
+            lacks=self.lacks,
+        )

@@ -31,16 +31,14 @@ class Leaving(Protocol):
         """The distribution's name."""
 
     @property
-    def after(self) -> str | None:
+    def to(self) -> str | None:
         """The version afterwards."""
 
 
 def leaving(changes: Iterable[Leaving]) -> list[str]:
     """Return the vendors' builds that changes of an environment take away."""
     return sorted(
-        change.name
-        for change in changes
-        if change.after is None and is_runtime(change.name) and change.name not in OURS
+        change.name for change in changes if change.to is None and is_runtime(change.name) and change.name not in OURS
     )
 
 

@@ -331,7 +331,7 @@ class _Change:
         """Return what is left to do, which may be libraries that nothing needs any more, and what is loaded."""
         self._say("start", "verify", "loading what was installed")
         again = replace(prepare_again(self.plan.asked, repair=False), journal=None, staged=False)
-        wrong = [change for change in again.replacement.changes if change.after is not None]
+        wrong = [change for change in again.replacement.changes if change.to is not None]
         wrong += [change for change in again.replacement.changes if change.name in self.plan.replacement.uninstall]
         if wrong or again.leftovers:
             names = [f"{change.name} ({change.why})" for change in wrong] or list(again.leftovers)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from imprint import resources
 from imprint.errors import ImprintError
@@ -26,6 +25,7 @@ from imprint.runtime.foreign import contents, journal, leftovers, placing, stagi
 from imprint.runtime.foreign.environment import Environment, look_at, refuse_read_only
 from imprint.runtime.foreign.journal import Journal, Receipt
 from imprint.runtime.foreign.replacement import Replacement, Wanted, decide_replacement
+from imprint.runtime.place import EnvironmentChanges
 from imprint.state.findings import Findings
 
 
@@ -87,35 +87,19 @@ class InplacePlan:
         asked = replace(self.asked, download_bytes=download_bytes, on_disk_bytes=on_disk_bytes)
         return replace(self, asked=asked, download_bytes=download_bytes)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the changes as `setup --venv --dry-run --json` shows them."""
-        decided = self.replacement
-        return {
-            "environment": os.fspath(self.environment.prefix),
-            "changes": [
-                {"name": change.name, "from": change.before, "to": change.after, "why": change.why}
-                for change in decided.changes
-            ],
-            "requirers": [
-                {
-                    "name": found.name,
-                    "version": found.version,
-                    "requires": found.requirement,
-                    "gets": found.gets,
-                    "satisfied": found.satisfied,
-                    "same_name": found.same_name,
-                }
-                for found in decided.requirers
-            ],
-            "stays": [
-                {"name": found.name, "version": found.version, "pinned": found.pinned, "why": found.why}
-                for found in decided.stays
-            ],
-            "leftovers": list(self.leftovers),
-            "interrupted": self.interrupted,
-            "download_bytes": self.download_bytes,
-            "removed_bytes": self.removed_bytes,
-        }
+    @property
+    def details(self) -> EnvironmentChanges:
+        """The changes, as they are shown."""
+        return EnvironmentChanges(
+            environment=os.fspath(self.environment.prefix),
+            changes=self.replacement.changes,
+            requirers=self.replacement.requirers,
+            stays=self.replacement.stays,
+            leftovers=self.leftovers,
+            interrupted=self.interrupted,
+            download_bytes=self.download_bytes,
+            removed_bytes=self.removed_bytes,
+        )
 
 
 def prepare(  # noqa: PLR0913 - all but the first three are keywords

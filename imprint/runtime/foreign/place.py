@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from imprint.paths import Home
 from imprint.planning.builds import BuildTable
@@ -18,7 +17,7 @@ from imprint.runtime.foreign import inplace
 from imprint.runtime.foreign.inplace import InplaceOutcome, InplacePlan
 from imprint.runtime.foreign.target import environment_target, find_environment
 from imprint.runtime.installer.uv import Uv
-from imprint.runtime.place import Carried, Changed, Check
+from imprint.runtime.place import Carried, Changed, Check, EnvironmentChanges
 from imprint.runtime.target import Target
 from imprint.state.findings import Findings
 
@@ -63,27 +62,27 @@ class ForeignPlace:
         """See Place: it is current where it is."""
         return whole
 
-    def changed(self, before: Target | None, after: Target | None) -> list[Changed]:
+    def changed(self, before: Target | None, after: Target | None) -> tuple[Changed, ...]:
         """See Place: also what a single change installed anew."""
         del before, after
         first: dict[str, str | None] = {}
         last: dict[str, str | None] = {}
         for outcome in self.outcomes:
             for change in outcome.plan.replacement.changes:
-                first.setdefault(change.name, change.before)
-                last[change.name] = change.after
+                first.setdefault(change.name, change.from_)
+                last[change.name] = change.to
         once = len(self.outcomes) == 1
         names = [name for name in sorted(last) if first[name] != last[name] or (once and last[name] is not None)]
-        return [Changed(name, first[name], last[name]) for name in names]
+        return tuple(Changed(name, first[name], last[name]) for name in names)
 
     def keeps(self, before: Target | None, after: Target | None) -> bool:
         """See Place: of the managed target nothing changes."""
         del before, after
         return True
 
-    def details(self) -> dict[str, Any] | None:
+    def details(self) -> EnvironmentChanges | None:
         """See Place."""
-        return self.outcomes[0].plan.to_json() if self.outcomes else None
+        return self.outcomes[0].plan.details if self.outcomes else None
 
     def left_out(self) -> list[Need]:
         """See Place."""
@@ -125,9 +124,9 @@ class ForeignChange:
         return frozenset(pin.name for pin in self.prepared.replacement.install)
 
     @property
-    def changes(self) -> Sequence[Changed]:
+    def changes(self) -> tuple[Changed, ...]:
         """See Change."""
-        return [Changed(one.name, one.before, one.after) for one in self.prepared.replacement.changes]
+        return tuple(Changed(one.name, one.from_, one.to) for one in self.prepared.replacement.changes)
 
     def expect(self, download: int | None, on_disk: int | None) -> None:
         """See Change."""
@@ -144,6 +143,7 @@ class ForeignChange:
         target = environment_target(self.place.home, self.place.prefix, self.place.builds)
         return Carried(target, check(target.python, self.plan.device, self.place.environ), made=True)
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def details(self) -> EnvironmentChanges:
         """See Change."""
-        return self.prepared.to_json()
+        return self.prepared.details

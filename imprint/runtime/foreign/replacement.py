@@ -27,43 +27,9 @@ from imprint.runtime.distributions.unused import (
     parse_requirements,
     satisfied,
 )
+from imprint.runtime.place import Replaced, Requirer, Stays
 
 _CUDA_SUFFIX = re.compile(r"-cu\d+$")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One distribution that comes, goes or is replaced; `before` and `after` are versions, None for not there."""
-
-    name: str
-    before: str | None
-    after: str | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Requirer:
-    """A distribution of the owner's that requires ONNX Runtime, in its own words, and what it will get instead.
-
-    `satisfied` tells whether the version is one it accepts; `same_name` whether installers will see it as satisfied.
-    """
-
-    name: str
-    version: str | None
-    requirement: str
-    gets: str
-    satisfied: bool
-    same_name: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stays:
-    """A shared distribution that stays though the lock pins another version, or though it is damaged; and why."""
-
-    name: str
-    version: str | None
-    pinned: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +60,7 @@ class Replacement:
 
     install: tuple[Pin, ...]
     uninstall: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Replaced, ...]
     requirers: tuple[Requirer, ...]
     stays: tuple[Stays, ...]
 
@@ -360,11 +326,11 @@ def _changes(
     install: Mapping[str, str],
     unused: Mapping[str, str],
     groups: Mapping[str, Sequence[InstalledDistribution]],
-) -> tuple[Change, ...]:
+) -> tuple[Replaced, ...]:
     pins = {pin.name: pin for pin in wanted.pins}
-    changes = [Change(name, groups[name][0].version, None, why) for name, why in unused.items()]
+    changes = [Replaced(name, groups[name][0].version, None, why) for name, why in unused.items()]
     changes += [
-        Change(name, groups[name][0].version if name in groups else None, pins[name].version, why)
+        Replaced(name, groups[name][0].version if name in groups else None, pins[name].version, why)
         for name, why in install.items()
     ]
     return tuple(sorted(changes, key=lambda change: change.name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ class ManagedPlace:
         deferred.note(self.home, distributions_of(before))
         return generations.point_to(self.home, whole.manifest)
 
-    def changed(self, before: Target | None, after: Target | None) -> list[Changed]:
+    def changed(self, before: Target | None, after: Target | None) -> tuple[Changed, ...]:
         """See Place."""
         return between(distributions_of(before), distributions_of(after))
 
@@ -113,7 +113,7 @@ class ManagedChange:
         return frozenset() if self.whole is not None else self.names
 
     @property
-    def changes(self) -> Sequence[Changed]:
+    def changes(self) -> tuple[Changed, ...]:
         """See Change."""
         whole = self.whole
         after = self._pins if whole is None else distributions_of(whole)
@@ -143,7 +143,8 @@ class ManagedChange:
         on_event(Event("done", "switch", f"{self.recipe.build} {self.recipe.version} is current"))
         return Carried(target, staged.check, made=True)
 
-    def to_json(self) -> None:
+    @property
+    def details(self) -> None:
         """See Change."""
 
     @functools.cached_property
