@@ -22,6 +22,7 @@ from imprint.probing.system import parse_architecture, parse_system
 from imprint.runtime.distributions import inventory
 from imprint.runtime.distributions.metadata import read_held
 from imprint.runtime.distributions.pins import applying, marker_environment, read_lock
+from imprint.runtime.distributions.records import read_text
 from imprint.runtime.distributions.shipped import read_shipped
 from imprint.runtime.distributions.unused import Known, Unused, find_unused
 from imprint.runtime.foreign import journal
@@ -110,10 +111,7 @@ def lock_of(build: Build, version: str, markers: Mapping[str, str]) -> str:
 
 def python_of(prefix: Path, packages: Path) -> str:
     """Return an environment's Python version from what its folder says, without starting anything."""
-    try:
-        text = (prefix / "pyvenv.cfg").read_text("utf-8", errors="replace")
-    except OSError:
-        text = ""
+    text = read_text(prefix / "pyvenv.cfg") or ""
     stated = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+\.\d+)", text, re.MULTILINE)
     folder = re.fullmatch(r"python(\d+\.\d+)t?", packages.parent.name)
     if folder is not None and (stated is None or not stated[1].startswith(f"{folder[1]}.")):

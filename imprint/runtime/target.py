@@ -23,6 +23,7 @@ from imprint.state import files
 from imprint.state.findings import Finding, Findings
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
+_LONGEST_CONFIG = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,8 @@ def _refusal(home: Home, prefix: Path) -> ImprintError | None:
             return error
     try:
         python.stat()
-        (prefix / "pyvenv.cfg").open("rb").close()
+        # A FIFO without a writer would block a plain open for ever.
+        os.close(os.open(prefix / "pyvenv.cfg", os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)))
     except (FileNotFoundError, IsADirectoryError):
         return None
     except OSError as error:
@@ -224,7 +226,8 @@ def _refusal(home: Home, prefix: Path) -> ImprintError | None:
 def _names_a_python(config: Path) -> bool:
     """Whether Python can read an environment's `pyvenv.cfg` and finds there what it was made from."""
     try:
-        if not stat.S_ISREG(config.stat().st_mode):
+        status = config.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _LONGEST_CONFIG:
             return False
         lines = config.read_text("utf-8").splitlines()
     except (OSError, ValueError):

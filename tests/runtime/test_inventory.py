@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from imprint.runtime.check.proof import surroundings
+from imprint.runtime.check.reads import needs_of
+from imprint.runtime.distributions.damage import words_of
 from imprint.runtime.distributions.inventory import Problem, RuntimePackage, inspect, is_runtime, normalize
+from imprint.runtime.distributions.records import hash_is
+from imprint.runtime.installer.startup_output import files_run_at_start
+from imprint.runtime.target import Target
 from support.twins import runtime_files, wheel
 
 
@@ -71,6 +79,51 @@ def test_each_damage_is_its_own_problem(prefix: Path) -> None:
     shutil.rmtree(info)
     info.mkdir()
     assert {problem.kind for problem in inspect(prefix).problems} == {"no-metadata", "no-record", "no-installer"}
+
+
+@pytest.mark.parametrize("odd", ["device", "pipe", "folder"])
+@pytest.mark.parametrize("file", ["METADATA", "RECORD"])
+def test_metadata_that_is_no_file_is_called_that_and_not_read(prefix: Path, file: str, odd: str) -> None:
+    path = _packages(prefix) / "onnxruntime-1.31.1.dist-info" / file
+    put_in_place_of(path, odd)
+    kind = f"odd-{file.lower()}"
+    assert kind in {problem.kind for problem in inspect(prefix, deep=True).problems}
+    assert words_of(kind) == f"its {file} is not a regular file"
+
+
+def put_in_place_of(path: Path, odd: str) -> None:
+    """Put something endless, something that blocks, or a folder where a file was."""
+    path.unlink()
+    if odd == "device":
+        path.symlink_to("/dev/zero")
+    elif odd == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("odd", ["device", "pipe", "folder"])
+def test_nothing_that_is_no_file_is_read_to_its_end(tmp_path: Path, prefix: Path, odd: str) -> None:
+    """Whoever reads files of others does it with a limit and only where they are files."""
+    start, module = _packages(prefix) / "start.pth", _packages(prefix) / "module.py"
+    start.write_text("import module\n")
+    module.touch()
+    for path in (module, start):
+        put_in_place_of(path, odd)
+        assert files_run_at_start(prefix) == []
+    config, library = tmp_path / "pyvenv.cfg", _packages(prefix) / "onnxruntime" / "part1.py"
+    config.write_text("home = /usr/bin\n")
+    put_in_place_of(config, odd)
+    put_in_place_of(library, odd)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    target = Target(tmp_path, tmp_path / "bin" / "python", managed=True)
+    assert target.fault == "its `pyvenv.cfg` is gone or damaged"
+    assert surroundings(target, {}, ())
+    assert not hash_is(library, "sha256=x")
+    assert needs_of(config) is None
+    assert inspect(prefix, deep=True).problems
 
 
 def test_a_byte_that_changed_is_seen_only_when_every_file_is_hashed(prefix: Path) -> None:

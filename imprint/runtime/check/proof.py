@@ -21,6 +21,7 @@ from imprint.runtime.check.reads import Needs, needs_from_json
 from imprint.runtime.check.result import CheckResult
 from imprint.runtime.distributions import inventory
 from imprint.runtime.distributions.embedding_needs import NEEDED
+from imprint.runtime.distributions.records import read_text
 from imprint.runtime.target import Target
 from imprint.values import Record
 
@@ -141,7 +142,7 @@ def parse_proof(value: Mapping[str, Any] | None) -> Proof | None:
 def _interpreter(target: Target) -> str:
     """Name the interpreter by where it really is, what it is there, and what the environment says of its version."""
     real = os.path.realpath(target.python)
-    config = RealHost().read_text(str(target.prefix / "pyvenv.cfg"), _CPUINFO) or ""
+    config = read_text(target.prefix / "pyvenv.cfg", _CPUINFO) or ""
     told = [line.replace(" ", "") for line in config.splitlines() if line.partition("=")[0].strip().startswith("vers")]
     return _digest([_signature(real, real), *told])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+from imprint import access
 from imprint.values import Record
 
 _IR, _OPSET_IMPORT = 1, 8
@@ -53,7 +54,9 @@ def needs_of(path: Path) -> Needs | None:
     ir: int | None = None
     opset: int | None = None
     try:
-        size = path.stat().st_size
+        size = path.stat().st_size if access.is_file(path) else 0
+        if not size:
+            return None
         with path.open("rb") as file:
             while file.tell() < size:
                 number, value = _field(file)

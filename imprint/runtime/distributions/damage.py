@@ -16,6 +16,8 @@ def words_of(kind: str, count: int = 1, example: str | None = None) -> str:
         "hash": f"{files} {has} different content than recorded{shown}",
         "no-record": "its RECORD is missing or damaged",
         "no-metadata": "its METADATA is missing or damaged",
+        "odd-record": "its RECORD is not a regular file",
+        "odd-metadata": "its METADATA is not a regular file",
         "no-installer": "its installation did not finish",
         "hollow": f"its modules are gone{shown}",
         "dangling": f"{files} {is_} a link to a missing file{shown}",

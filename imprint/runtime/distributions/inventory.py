@@ -31,8 +31,8 @@ _MARKS = {
 class Problem:
     """One thing wrong with an installed distribution.
 
-    `kind`: no-metadata, no-record, no-installer, missing, size or hash (`deep` only). `path` is relative to the
-    folder of packages.
+    `kind`: no-metadata, no-record, odd-metadata, odd-record (no regular file), no-installer, missing, size or hash
+    (`deep` only). `path` is relative to the folder of packages.
     """
 
     distribution: str
@@ -214,14 +214,14 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
     name, version = _name_and_version(folder)
     problems: list[Problem] = []
     if version is None:
-        problems.append(Problem(name, "no-metadata"))
+        problems.append(Problem(name, _kind_of("METADATA", folder)))
     # uv and pip write INSTALLER last: without it the installation was cut short.
     if not access.is_file(folder / "INSTALLER"):
         problems.append(Problem(name, "no-installer"))
     size = 0
     rows = read_rows(folder) or ()
     if not rows:
-        problems.append(Problem(name, "no-record"))
+        problems.append(Problem(name, _kind_of("RECORD", folder)))
     for row in rows:
         problem, recorded = _compare(name, row, str(packages), deep)
         size += recorded
@@ -229,6 +229,12 @@ def _distribution(folder: Path, packages: Path, deep: bool) -> Distribution:
             problems.append(problem)
     paths = [row[0] for row in rows]
     return Distribution(name, version, folder, size, tuple(problems), is_build=is_build(name, paths))
+
+
+def _kind_of(file: str, folder: Path) -> str:
+    """Return what is wrong with a file of metadata that cannot be used."""
+    odd = os.path.exists(folder / file) and not access.is_file(folder / file)  # noqa: PTH110 - pathlib's own raises
+    return f"{'odd' if odd else 'no'}-{file.lower()}"
 
 
 def _name_and_version(folder: Path) -> tuple[str, str | None]:

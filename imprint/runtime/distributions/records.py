@@ -17,6 +17,8 @@ import re
 import stat
 from pathlib import Path
 
+from imprint import access
+
 METADATA_LIMIT = 16 * 1024 * 1024
 RECORD_LIMIT = 64 * 1024 * 1024
 """Bytes; the largest RECORD of a wheel that we know has 3 MB, the longest METADATA 1 MB."""
@@ -89,6 +91,8 @@ def hash_is(path: Path, recorded: str) -> bool:
     """Whether a file's content has a hash as RECORD writes it, such as `sha256=…`; False when it cannot be read."""
     algorithm, _, expected = recorded.partition("=")
     try:
+        if not access.is_file(path):
+            return False
         wanted = base64.urlsafe_b64decode(expected + "=" * (-len(expected) % 4))
         with path.open("rb") as file:
             return hashlib.file_digest(file, algorithm).digest() == wanted

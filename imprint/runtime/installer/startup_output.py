@@ -8,6 +8,7 @@ from pathlib import Path
 from imprint.causes.errors import error_of
 from imprint.errors import ImprintError
 from imprint.runtime.distributions.inventory import packages_folder
+from imprint.runtime.distributions.records import read_text
 
 _ASKED = r"Querying Python at `(?P<python>[^`]+)` returned an invalid response"
 _PRINTED = r"\[stdout\]\s*\n\s*(?P<line>[^\n{][^\n]*)"
@@ -49,10 +50,7 @@ def _prints(path: Path) -> bool:
     """Whether a file may print: any module, and a `.pth` that holds code which does."""
     if path.suffix == ".py":
         return True
-    try:
-        lines = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return False
+    lines = (read_text(path) or "").splitlines()
     return any(re.match(_LINE, line) and (_says(line) or _module_says(path.parent, line)) for line in lines)
 
 
@@ -64,9 +62,5 @@ def _module_says(packages: Path, line: str) -> bool:
     """Whether a module of the folder that the line imports first writes something itself."""
     found = re.match(_LINE, line)
     name = found["module"] if found else ""
-    for path in (packages / f"{name}.py", packages / name / "__init__.py"):
-        try:
-            return _says(path.read_text("utf-8", "replace"))
-        except OSError:
-            continue
-    return False
+    module = read_text(packages / f"{name}.py")
+    return _says((read_text(packages / name / "__init__.py") or "") if module is None else module)
