@@ -225,6 +225,25 @@ def create_file(path: Path, *, within: Path | Fence, private: bool = False) -> i
     return _create(require_within(path, within), 0o600 if private else 0o666)
 
 
+def create_unnamed(path: Path, *, within: Path | Fence) -> int | None:
+    """Create the file that `name_file` will call `path`, and return its descriptor: a killed run leaves nothing.
+
+    None where the system or the disk has no files without a name, or none can be made there.
+    """
+    if not hasattr(os, "O_TMPFILE") or not os.path.exists("/proc/self/fd"):
+        return None
+    try:
+        return os.open(require_within(path, within).parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+
+
+def name_file(descriptor: int, path: Path, *, within: Path | Fence) -> None:
+    """Give a file that `create_unnamed` made its name; raises FileExistsError when anything is there."""
+    # Only with a descriptor, which an absolute path makes idle, does Python follow the link in /proc.
+    os.link(f"/proc/self/fd/{descriptor}", require_within(path, within), src_dir_fd=descriptor, follow_symlinks=True)
+
+
 def nameless_file() -> IO[bytes]:
     """Open a file that nobody else can open and that goes by itself: in memory where no folder takes one.
 

@@ -45,6 +45,7 @@ class Output:
         self._npy = form == "npy"
         self._dims = dims
         self._file: IO[bytes] | None = None
+        self._beside: Path | None = None
         self._unfinished: Path | None = None
         self.rows = 0
         self.kept: Path | None = None
@@ -98,13 +99,18 @@ class Output:
                 raise UsageError(f"the folder of `{self._path}` does not exist")
             if not self._path.exists() or stat.S_ISREG(self._path.stat().st_mode):
                 beside = self._path.with_name(f".{self._path.name[:200]}.{os.urandom(4).hex()}.tmp")
-                self._file = os.fdopen(touch.create_file(beside, within=beside.parent), "w+b")
-                self._unfinished = beside
+                self._beside = beside
+                descriptor = touch.create_unnamed(beside, within=beside.parent)
+                if descriptor is None:
+                    descriptor = touch.create_file(beside, within=beside.parent)
+                    self._unfinished = beside
+                self._file = os.fdopen(descriptor, "w+b")
                 if self._path.exists():
-                    shutil.copymode(self._path, beside)  # what was private stays private
+                    # What was private stays private.
+                    os.chmod(self._unfinished or descriptor, stat.S_IMODE(self._path.stat().st_mode))  # noqa: PTH101
             else:
                 self._stream = direct = self._device = self._path.open("wb")
-        if self._npy and self._unfinished is None and direct.isatty():
+        if self._npy and self._beside is None and direct.isatty():
             raise UsageError("npy is binary, but the output is a terminal", hint=helps("npy-to-a-file"))
         if self._file is None:
             self._file = touch.nameless_file() if self._npy else direct
@@ -120,9 +126,8 @@ class Output:
             touch.remove_file(self._unfinished, within=self._unfinished.parent)
 
     def _complete(self, file: IO[bytes]) -> None:
-        if self._unfinished is not None and self._path is not None:
-            self._complete_file(file)
-            self._put(self._unfinished, self._path)
+        if self._path is not None and self._beside is not None:
+            self._put(self._complete_file(file, self._beside), self._path)
             return
         self._complete_head(file)
         if file is not self._stream:
@@ -130,10 +135,16 @@ class Output:
             shutil.copyfileobj(file, self._stream)
             self._stream.flush()
 
-    def _complete_file(self, file: IO[bytes]) -> None:
-        self._complete_head(file)
-        os.fsync(file.fileno())
-        file.close()
+    def _complete_file(self, file: IO[bytes], beside: Path) -> Path:
+        """Complete the file and return its name: until then it has none where the system allows that."""
+        if not file.closed:  # else it is complete, and only its place refused it
+            self._complete_head(file)
+            os.fsync(file.fileno())
+            if self._unfinished is None:
+                touch.name_file(file.fileno(), beside, within=beside.parent)
+                self._unfinished = beside
+            file.close()
+        return beside
 
     def _complete_head(self, file: IO[bytes]) -> None:
         if self._npy:
@@ -147,15 +158,13 @@ class Output:
 
     def _keep(self) -> None:
         """Put what was written where nothing is yet."""
-        if self._file is None or self._unfinished is None or self._path is None:
+        if self._file is None or self._beside is None or self._path is None:
             return
         names = (f"{self._path.name}.partial{number}" for number in ("", *(f"-{n}" for n in range(2, 1000))))
         place = next((place for place in map(self._path.with_name, names) if not os.path.lexists(place)), None)
         if place is None:
             return
-        if not self._file.closed:  # else it is complete, and only its place refused it
-            self._complete_file(self._file)
-        self._put(self._unfinished, place)
+        self._put(self._complete_file(self._file, self._beside), place)
         self.kept = place
 
     def _error(self, error: OSError) -> Exception:

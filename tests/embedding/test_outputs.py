@@ -6,7 +6,10 @@ import errno
 import io
 import os
 import pty
+import signal
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from imprint import touch
 from imprint.embedding.outputs import Output, npy_head
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 
+ROOT = Path(__file__).resolve().parents[2]
 ROW = struct.pack("<2f", 0.6, 0.8)
 
 
@@ -55,6 +59,40 @@ def test_a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     with Output(place, io.BytesIO(), "npy", 2) as output:
         output.write(1, ROW)  # and no finish
     assert place.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [place]
+
+
+WRITES = """
+import io, os, signal, sys
+from pathlib import Path
+from imprint.embedding.outputs import Output
+with Output(Path(sys.argv[1]), io.BytesIO(), "text", 2) as output:
+    output.write(1, b"x" * 64)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_run_that_is_killed_leaves_nothing_beside(tmp_path: Path) -> None:
+    descriptor = touch.create_unnamed(tmp_path / "probe", within=tmp_path)
+    if descriptor is None:
+        pytest.skip("no files without a name here")
+    os.close(descriptor)
+    ended = subprocess.run([sys.executable, "-c", WRITES, tmp_path / "out"], cwd=ROOT, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_every_file_has_a_name_it_is_written_beside_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(touch, "create_unnamed", lambda _path, **_: None)
+    place = tmp_path / "out"
+    place.touch(mode=0o600)
+    with Output(place, io.BytesIO(), "text", 2) as output:
+        output.write(1, b"1 0\n")
+        assert len(list(tmp_path.iterdir())) == 2
+        output.finish()
+    assert (place.read_bytes(), place.stat().st_mode & 0o777) == (b"1 0\n", 0o600)
     assert list(tmp_path.iterdir()) == [place]
 
 
