@@ -15,7 +15,7 @@ from imprint.planning.model import Device, Plan
 from imprint.runtime.check.result import CheckResult
 from imprint.runtime.events import OnEvent
 from imprint.runtime.target import Target
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 from imprint.values import Record
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ class Place(Protocol):
     def rebuilds(self) -> bool:
         """Whether what is whole and does not compute is built anew; else installing it again would mend nothing."""
 
-    def current(self, findings: Findings | None = None) -> Target | None:
+    def current(self, findings: Findings = UNHEARD) -> Target | None:
         """Return what is there, as recorded. Raises StateError, StateNewerError, ImprintError for no environment."""
 
     def recover(self) -> None:
         """Remove what killed runs left, as far as that is nobody's."""
 
-    def compare(self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings | None = None) -> Change:
+    def compare(self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings = UNHEARD) -> Change:
         """Return what `plan` changes here; with `repair` everything is installed anew. `needed` is its size (bytes)."""
 
     def adopt(self, whole: Target) -> Target:

@@ -6,10 +6,10 @@ from imprint.paths import Home
 from imprint.runtime.check.proof import Proof, parse_proof
 from imprint.runtime.foreign import journal
 from imprint.runtime.target import Target
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
-def read(home: Home, target: Target, findings: Findings | None = None) -> Proof | None:
+def read(home: Home, target: Target, findings: Findings = UNHEARD) -> Proof | None:
     """Return the newest proof that is kept of a target, holding or not; None where there is none.
 
     Raises StateNewerError and StateError as `files.read_json` does.

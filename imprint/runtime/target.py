@@ -20,7 +20,7 @@ from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.findings import Finding, Findings
+from imprint.state.findings import UNHEARD, Finding, Findings
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _LONGEST_CONFIG = 64 * 1024
@@ -106,7 +106,7 @@ def generation_folder(home: Home, generation: str) -> Path:
     return home.runtimes / generation
 
 
-def read_pointer(home: Home, findings: Findings | None = None) -> Pointer | None:
+def read_pointer(home: Home, findings: Findings = UNHEARD) -> Pointer | None:
     """Return what `current.json` says; None when it is missing or damaged.
 
     Raises StateNewerError and StateError as `files.read_state` does.
@@ -116,8 +116,7 @@ def read_pointer(home: Home, findings: Findings | None = None) -> Pointer | None
         return None
     generation, since, previous = value.get("generation"), value.get("since"), value.get("previous")
     if not (_is_id(generation) and isinstance(since, str) and (previous is None or _is_id(previous))):
-        if findings is not None:
-            findings.damaged(home.current, "does not name a runtime")
+        findings.damaged(home.current, "does not name a runtime")
         return None
     return Pointer(generation, since, previous)
 
@@ -133,14 +132,13 @@ def write_pointer(home: Home, pointer: Pointer) -> None:
     files.write_json(home.current, value, within=home.root)
 
 
-def read_manifest(home: Home, generation: str, findings: Findings | None = None) -> Manifest | None:
+def read_manifest(home: Home, generation: str, findings: Findings = UNHEARD) -> Manifest | None:
     """Return a generation's manifest; None when it is missing or damaged, or when the generation's folder is a link."""
     folder = generation_folder(home, generation)
     if folder.is_symlink():
         # We make folders; what a link leads to is somebody else's.
-        if findings is not None:
-            message = f"`{folder}` is a link, so it is not one of Imprint's runtimes"
-            findings.add(Finding(folder, "state-damaged", message, helps("remove-link-then-setup")))
+        message = f"`{folder}` is a link, so it is not one of Imprint's runtimes"
+        findings.add(Finding(folder, "state-damaged", message, helps("remove-link-then-setup")))
         return None
     path = folder / "manifest.json"
     value = files.read_state(home, path, findings)
@@ -148,8 +146,7 @@ def read_manifest(home: Home, generation: str, findings: Findings | None = None)
         return None
     manifest = _manifest_from_json(value)
     if manifest is None or manifest.id != generation:
-        if findings is not None:
-            findings.damaged(path, "is not the manifest of this runtime")
+        findings.damaged(path, "is not the manifest of this runtime")
         return None
     return manifest
 
@@ -171,7 +168,7 @@ def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def current_target(home: Home, findings: Findings | None = None) -> Target | None:
+def current_target(home: Home, findings: Findings = UNHEARD) -> Target | None:
     """Return the managed target that is current, as recorded; None when there is none or its records are damaged.
 
     Nothing is proved by this: files may be missing and the interpreter may be gone. Raises StateNewerError and

@@ -21,6 +21,7 @@ from imprint.planning.builds import BuildTable, parse_builds
 from imprint.planning.model import Installed, Libc, Machine, Plan, Python, Request, Verdict
 from imprint.planning.rule import asks_for_gpu, decide
 from imprint.state import config
+from imprint.state.findings import UNHEARD
 from imprint.values import Record, fields_of, replace
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def gather(  # noqa: PLR0913 - each keyword is one thing that a caller may alrea
     context: Context,
     target: Target | None,
     *,
-    findings: Findings | None = None,
+    findings: Findings = UNHEARD,
     machine: Machine | None = None,
     ignore_failed: bool = False,
     to_record: bool = True,
@@ -246,7 +247,7 @@ def _is_proved(plan: Plan, machine: Machine, builds: BuildTable, recorded: tuple
     return any(verdict.result == "ok" and verdict.fingerprint == here for verdict in recorded)
 
 
-def _recorded(context: Context, findings: Findings | None, *, needed: bool) -> tuple[Verdict, ...]:
+def _recorded(context: Context, findings: Findings, *, needed: bool) -> tuple[Verdict, ...]:
     """Return the recorded verdicts; unless they are needed, a file that cannot be read is told and counts as none."""
     if is_absent(context.home.verdicts):
         return ()
@@ -259,6 +260,5 @@ def _recorded(context: Context, findings: Findings | None, *, needed: bool) -> t
     except StateError as error:
         if needed:
             raise
-        if findings is not None:
-            findings.unread(context.home.verdicts, error)
+        findings.unread(context.home.verdicts, error)
         return ()

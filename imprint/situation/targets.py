@@ -19,10 +19,10 @@ from imprint.runtime.foreign.target import find_environment
 from imprint.runtime.managed import generations
 from imprint.runtime.target import Target, current_target
 from imprint.situation.inputs import load_builds
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
-def target_of(context: Context, venv: Path | None, findings: Findings | None = None) -> Target | None:
+def target_of(context: Context, venv: Path | None, findings: Findings = UNHEARD) -> Target | None:
     """Return the managed target, None without one, or the environment at `venv` with the build its files are.
 
     Raises ImprintError with the reason when `venv` is no environment that can be used, StateError, StateNewerError.

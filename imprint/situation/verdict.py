@@ -28,7 +28,7 @@ from imprint.runtime.target import Target
 from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.situation.targets import command_for, command_of, damage_in, withheld_from
 from imprint.state import config
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 from imprint.state.last_run import LastRun
 from imprint.values import replace
 
@@ -45,7 +45,7 @@ def look_at(  # noqa: PLR0913 - each keyword is one thing that a caller may alre
     evidence: Proof | None = None,
     look: bool = True,
     last: LastRun | None = None,
-    findings: Findings | None = None,
+    findings: Findings = UNHEARD,
     host: Host | None = None,
 ) -> Seen:
     """Return the facts about a target for which `plan` is planned.
@@ -114,7 +114,7 @@ def _proof(  # noqa: PLR0913, PLR0917 - one call site
     prove: Prove | None,
     evidence: Proof | None,
     damage: tuple[str, ...],
-    findings: Findings | None,
+    findings: Findings,
 ) -> tuple[Proof | None, tuple[str, ...]]:
     """Return the proof to go by, and what has changed since it was made."""
     if evidence is not None:

@@ -20,7 +20,7 @@ from imprint import access, ownership, touch
 from imprint.errors import ImprintError, NoSpaceError, StateError, StateNewerError
 from imprint.hints import helps
 from imprint.paths import Home
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 _REST = re.compile(r"\..+\.[0-9a-z_]{8}\.tmp")
 _REST_OF_MUTEX = re.compile(r"\.(?:setup\.lock\.holder|\.imprint-home)\.[0-9a-f]{8}\.tmp")
@@ -96,7 +96,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def read_json(
-    path: Path, schema: int = 1, *, within: Path | None = None, findings: Findings | None = None
+    path: Path, schema: int = 1, *, within: Path | None = None, findings: Findings = UNHEARD
 ) -> dict[str, Any] | None:
     """Return the object in `path`, or None when there is none; `within` is the home, if it lies in one.
 
@@ -112,8 +112,7 @@ def read_json(
     except OSError as error:
         raise unreadable(path, error, within) from error
     except _DamagedError as error:
-        if findings is not None:
-            findings.damaged(path, str(error), seen=status)
+        findings.damaged(path, str(error), seen=status)
         return None
     if found > schema:
         raise StateNewerError(
@@ -129,7 +128,7 @@ def unreadable(path: Path, error: OSError, root: Path | None = None) -> StateErr
     return StateError(f"cannot read `{path}`: {why}", hint=hint)
 
 
-def read_state(home: Home, path: Path, findings: Findings | None = None) -> dict[str, Any] | None:
+def read_state(home: Home, path: Path, findings: Findings = UNHEARD) -> dict[str, Any] | None:
     """Return what `read_json` finds in a state file of the home; nothing counts in another application's folder.
 
     Raises as `read_json` does.
@@ -137,12 +136,11 @@ def read_state(home: Home, path: Path, findings: Findings | None = None) -> dict
     error = ownership.foreign(home)
     if error is None:
         return read_json(path, within=home.root, findings=findings)
-    if findings is not None:
-        findings.unread(home.root, error)
+    findings.unread(home.root, error)
     return None
 
 
-def read_note(path: Path, *, within: Path, findings: Findings | None = None) -> dict[str, Any] | None:
+def read_note(path: Path, *, within: Path, findings: Findings = UNHEARD) -> dict[str, Any] | None:
     """Return what `read_json` finds in what every command can do without; unreadable counts as none and is told.
 
     Raises StateNewerError as `read_json` does.
@@ -152,8 +150,7 @@ def read_note(path: Path, *, within: Path, findings: Findings | None = None) -> 
     except StateNewerError:
         raise
     except StateError as error:
-        if findings is not None:
-            findings.unread(path, error)
+        findings.unread(path, error)
         return None
 
 

@@ -74,6 +74,17 @@ class Findings(list[Finding]):
         self.add(Finding(path, error.specific_code, error.message, error.hint))
 
 
+class _Unheard(Findings):
+    """What a reading tells that nobody asked to hear."""
+
+    def add(self, finding: Finding) -> None:
+        """Add nothing."""
+
+
+UNHEARD = _Unheard()
+"""For a reader whose caller says nothing of damage: the file counts as none, and stays where it is."""
+
+
 def set_aside(path: Path, why: str, home: Home, seen: os.stat_result | None = None) -> Path | None:
     """Rename `path` to `NAME.corrupt-<time>` and return the new path; None when the file has gone or was replaced.
 

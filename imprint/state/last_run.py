@@ -13,7 +13,7 @@ from imprint import clock, touch
 from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 from imprint.words import CPU_PROVIDER
 
 
@@ -41,7 +41,7 @@ def path_of(home: Home) -> Path:
     return home.data / "last_run.json"
 
 
-def read(home: Home, findings: Findings | None = None) -> LastRun | None:
+def read(home: Home, findings: Findings = UNHEARD) -> LastRun | None:
     """Return the last start; None when there was none, or when its file is damaged or cannot be read.
 
     It is a note that every command can do without. Raises StateNewerError as `files.read_note` does.
@@ -51,8 +51,7 @@ def read(home: Home, findings: Findings | None = None) -> LastRun | None:
         return None
     names = ("asked", "provider", "generation", "model", "time")
     if not all(isinstance(value.get(name), str) for name in names):
-        if findings is not None:
-            findings.damaged(path_of(home), "is not a record of a start")
+        findings.damaged(path_of(home), "is not a record of a start")
         return None
     return LastRun(**{name: value[name] for name in names})
 

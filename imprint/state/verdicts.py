@@ -7,13 +7,13 @@ from imprint.paths import Home
 from imprint.planning import wire
 from imprint.planning.model import Verdict, Verdicts
 from imprint.state import files
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 KEPT = 64
 """The newest verdicts that are kept. A machine has a few; this only bounds the file."""
 
 
-def load(home: Home, findings: Findings | None = None) -> tuple[Verdict, ...]:
+def load(home: Home, findings: Findings = UNHEARD) -> tuple[Verdict, ...]:
     """Return the recorded verdicts; none when the file is damaged, which `findings` are told.
 
     Raises StateNewerError and StateError as `files.read_state` does.
@@ -24,12 +24,11 @@ def load(home: Home, findings: Findings | None = None) -> tuple[Verdict, ...]:
     try:
         return wire.verdicts_from_json(value)
     except UsageError as error:
-        if findings is not None:
-            findings.damaged(home.verdicts, f"does not hold verdicts ({error.message[:120]})")
+        findings.damaged(home.verdicts, f"does not hold verdicts ({error.message[:120]})")
         return ()
 
 
-def record(home: Home, verdict: Verdict, findings: Findings | None = None) -> None:
+def record(home: Home, verdict: Verdict, findings: Findings = UNHEARD) -> None:
     """Add a verdict in place of one with the same fingerprint. The caller holds the mutex."""
     others = [other for other in load(home, findings) if other.fingerprint != verdict.fingerprint]
     files.write_json(home.verdicts, Verdicts((*others, verdict)[-KEPT:]).to_json(), within=home.root)

@@ -26,7 +26,7 @@ from imprint.runtime.foreign.environment import Environment, look_at, refuse_rea
 from imprint.runtime.foreign.journal import Journal, Receipt
 from imprint.runtime.foreign.replacement import Replacement, Wanted, decide_replacement
 from imprint.runtime.place import EnvironmentChanges
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def prepare(  # noqa: PLR0913 - all but the first three are keywords
     locks: Sequence[Path] | None = None,
     shipped: Shipped | None = None,
     repair: bool = False,
-    findings: Findings | None = None,
+    findings: Findings = UNHEARD,
 ) -> InplacePlan:
     """Return what has to be done so that the environment at `prefix` holds exactly the build that `plan` names.
 
@@ -146,7 +146,7 @@ def _foresee(plan: InplacePlan) -> None:
     placing.foresee(ground, plan.held, decided.uninstall, coming, left=plan.journal.files if plan.journal else ())
 
 
-def prepare_again(asked: ChangeRequest, findings: Findings | None = None, *, repair: bool = True) -> InplacePlan:
+def prepare_again(asked: ChangeRequest, findings: Findings = UNHEARD, *, repair: bool = True) -> InplacePlan:
     """Return what has to be done now for what was asked before; without `repair` nothing is installed anew."""
     environment = look_at(asked.prefix, asked.home, asked.host)
     store = journal.store_of(asked.home, environment.prefix)

@@ -20,7 +20,7 @@ from imprint.paths import Home
 from imprint.runtime.distributions.inventory import Inventory
 from imprint.runtime.foreign.environment import identity_of
 from imprint.state import files
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def store_of(home: Home, prefix: Path) -> Store:
     return Store(prefix, home.data / "inplace" / f"{name}-{digest}")
 
 
-def read_journal(store: Store, findings: Findings | None = None) -> Journal | None:
+def read_journal(store: Store, findings: Findings = UNHEARD) -> Journal | None:
     """Return the journal of an interrupted run; None when there is none or it is of an earlier environment here."""
     value = _known(store, files.read_json(store.journal, within=store.root, findings=findings))
     if value is None:
@@ -113,8 +113,7 @@ def read_journal(store: Store, findings: Findings | None = None) -> Journal | No
             repair=value.get("repair") is True,
         )
     except (KeyError, TypeError, AttributeError):
-        if findings is not None:
-            findings.damaged(store.journal, "is not the journal of a change")
+        findings.damaged(store.journal, "is not the journal of a change")
         return None
 
 
@@ -152,7 +151,7 @@ def write_journal(store: Store, journal: Journal) -> None:
     )
 
 
-def read_receipt(store: Store, findings: Findings | None = None) -> Receipt | None:
+def read_receipt(store: Store, findings: Findings = UNHEARD) -> Receipt | None:
     """Return what the last finished run left; None when there is none or it is of an earlier environment here."""
     value = _known(store, files.read_note(store.receipt, within=store.root, findings=findings))
     if value is None:
@@ -166,8 +165,7 @@ def read_receipt(store: Store, findings: Findings | None = None) -> Receipt | No
             installed={str(name): str(version) for name, version in value["installed"].items()},
         )
     except (KeyError, TypeError, AttributeError):
-        if findings is not None:
-            findings.damaged(store.receipt, "is not the receipt of a change")
+        findings.damaged(store.receipt, "is not the receipt of a change")
         return None
 
 
@@ -202,7 +200,7 @@ def write_receipt(store: Store, receipt: Receipt) -> None:
     )
 
 
-def read_proof(store: Store, findings: Findings | None = None) -> dict[str, Any] | None:
+def read_proof(store: Store, findings: Findings = UNHEARD) -> dict[str, Any] | None:
     """Return what is kept of the newest check; None when there is none or it is of an earlier environment here."""
     return _known(store, files.read_note(store.proof, within=store.root, findings=findings))
 

@@ -19,7 +19,7 @@ from imprint.runtime.foreign.target import environment_target, find_environment
 from imprint.runtime.installer.uv import Uv
 from imprint.runtime.place import Carried, Changed, Check, EnvironmentChanges
 from imprint.runtime.target import Target
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
 class ForeignPlace:
@@ -39,16 +39,14 @@ class ForeignPlace:
         self.home, self.environ, self.builds, self.lock_path = home, environ, builds, lock_path
         self.outcomes: list[InplaceOutcome] = []
 
-    def current(self, findings: Findings | None = None) -> Target:
+    def current(self, findings: Findings = UNHEARD) -> Target:
         """See Place."""
         return find_environment(self.prefix, self.home, self.environ, self.builds, findings)
 
     def recover(self) -> None:
         """See Place: what a killed run left in it is finished by `carry_out`, under its own lock."""
 
-    def compare(
-        self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings | None = None
-    ) -> ForeignChange:
+    def compare(self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings = UNHEARD) -> ForeignChange:
         """See Place."""
         del needed  # it depends on what is there, and is found with that
         locks = (self.lock_path(plan.lock or ""), self.lock_path(BASE_LOCK))

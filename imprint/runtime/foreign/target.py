@@ -13,11 +13,11 @@ from imprint.runtime.distributions import inventory
 from imprint.runtime.foreign import journal
 from imprint.runtime.foreign.environment import look_at
 from imprint.runtime.target import Target, interpreter_of
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 
 def find_environment(
-    venv: Path, home: Home, environ: Mapping[str, str], builds: BuildTable, findings: Findings | None = None
+    venv: Path, home: Home, environ: Mapping[str, str], builds: BuildTable, findings: Findings = UNHEARD
 ) -> Target:
     """Return the environment at `venv` with the build of `builds` that its files are.
 
@@ -33,7 +33,7 @@ def find_environment(
     return environment_target(home, prefix, builds, findings)
 
 
-def environment_target(home: Home, prefix: Path, builds: BuildTable, findings: Findings | None = None) -> Target:
+def environment_target(home: Home, prefix: Path, builds: BuildTable, findings: Findings = UNHEARD) -> Target:
     """Return somebody's own environment as a target: the build its files say they are, and since when it is there."""
     seen = inventory.inspect(prefix).runtime
     receipt = journal.read_receipt(journal.store_of(home, prefix), findings)

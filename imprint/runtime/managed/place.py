@@ -15,7 +15,7 @@ from imprint.runtime.managed import deferred, generations, removal
 from imprint.runtime.managed.recipe import Recipe, recipe_for
 from imprint.runtime.place import Carried, Changed, Check, between
 from imprint.runtime.target import Target, current_target, read_pointer
-from imprint.state.findings import Findings
+from imprint.state.findings import UNHEARD, Findings
 
 if TYPE_CHECKING:
     from imprint.runtime.distributions.claims import Skipped
@@ -33,7 +33,7 @@ class ManagedPlace:
     ) -> None:
         self.home, self.environ, self.lock_path, self.elsewhere = home, environ, lock_path, elsewhere
 
-    def current(self, findings: Findings | None = None) -> Target | None:
+    def current(self, findings: Findings = UNHEARD) -> Target | None:
         """See Place."""
         return current_target(self.home, findings)
 
@@ -41,9 +41,7 @@ class ManagedPlace:
         """See Place."""
         removal.sweep_unfinished(self.home, read_pointer(self.home))
 
-    def compare(
-        self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings | None = None
-    ) -> ManagedChange:
+    def compare(self, plan: Plan, *, needed: int | None, repair: bool, findings: Findings = UNHEARD) -> ManagedChange:
         """See Place."""
         recipe = recipe_for(plan, self.lock_path, build_bytes=needed)
         return ManagedChange(self, plan, recipe, current_target(self.home, findings), repair=repair)
