@@ -32,6 +32,8 @@ imprint config set model.device gpu
 imprint setup
 ```
 
+(`auto` works too; `gpu` also warns when embeddings run on the CPU instead.)
+
 The first command says whether a GPU can be used here, and if not, why. The second downloads the CUDA libraries (1 to
 2 GB), proves that the GPU computes correctly, and ends with one line that says what embeddings run on. If that is still
 the CPU, the line says why:
@@ -67,8 +69,8 @@ sentence changes. `imprint plan` shows both; `imprint plan --explain` shows ever
 `imprint plan --json` has them as `code` and `reason`, and under `refused` the code of each build that was passed over.
 
 This page explains each code: what was seen, what it means, and what you can do. Where a change would help on *your*
-machine, the plan carries a `hint`: a newer driver or another GPU is named only where planning again with it gives a
-GPU, and other advice only where it can work.
+machine, the plan carries a `hint`. It names a newer driver or another GPU only if a plan with that would use a GPU, and
+gives other advice only where it can work.
 
 What `imprint doctor` finds is explained in [troubleshooting](troubleshooting.md).
 """
@@ -77,8 +79,8 @@ _FOOT = "---\n\nThis page is generated from `data/causes.toml` (`python -m impri
 
 _NOTES = {
     "none": """\
-The plan's `build` is null and nothing is installed. The hint names the nearest machine that has a build. These codes
-are judged in this order, and `libc-musl` and `libc-too-old` also stand for a GPU build that is refused while the CPU
+The plan's `build` is null and nothing is installed. The hint names the nearest machine that has a build. Imprint tests
+these conditions in this order. `libc-musl` and `libc-too-old` can also say why a GPU build is refused although a CPU
 build exists.
 """,
     "note": "Notes refuse nothing; they are under `notes`.\n",
