@@ -58,8 +58,11 @@ FailureKind = Literal[
 Origin = Literal["flag", "env", "file", "default"]
 """What decided the value of a key."""
 
-Status = Literal["ok", "warning", "error", "skipped"]
+FindingStatus = Literal["ok", "warning", "error", "skipped"]
 """What a finding of doctor's amounts to."""
+
+RemedyKind = Literal["command", "file", "person"]
+"""What a remedy is: a command of ours, a change to a file, or something that somebody does."""
 
 DEVICES: tuple[AskedDevice, ...] = get_args(AskedDevice)
 NVIDIA_STATUSES: tuple[NvidiaStatus, ...] = get_args(NvidiaStatus)

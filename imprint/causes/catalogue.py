@@ -6,14 +6,17 @@ import functools
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from imprint import resources
 from imprint.causes.circumstances import GENERAL, SYSTEMS, Circumstances
 from imprint.causes.places import place_of
 from imprint.values import Record
+from imprint.words import RemedyKind
 
-COMMAND, FILE, PERSON = "command", "file", "person"
+COMMAND: Final = "command"
+FILE: Final = "file"
+PERSON: Final = "person"
 KINDS = (COMMAND, FILE, PERSON)
 """A command of ours; a change to files in the home or the environment; something that a person does."""
 
@@ -21,7 +24,7 @@ KINDS = (COMMAND, FILE, PERSON)
 class Remedy(Record):
     """One thing that helps: its kind, the traits that must hold, and what to do, with `{words}` to be filled in."""
 
-    kind: str
+    kind: RemedyKind
     when: tuple[str, ...]
     do: str
 
@@ -38,7 +41,7 @@ class Remedy(Record):
 class Advice(Record):
     """A remedy as it is told where somebody is: its kind, and what to do."""
 
-    kind: str
+    kind: RemedyKind
     do: str
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Final
 
 from imprint.causes.catalogue import Advice
-from imprint.values import Record
+from imprint.values import Record, fields_of
+from imprint.words import FindingStatus, RunsOn
 
-OK = "ok"
-WARNING = "warning"
-ERROR = "error"
-SKIPPED = "skipped"
-STATUSES = (OK, WARNING, ERROR, SKIPPED)
+OK: Final = "ok"
+WARNING: Final = "warning"
+ERROR: Final = "error"
+SKIPPED: Final = "skipped"
 
 
 class Observation(Record):
@@ -24,12 +24,12 @@ class Observation(Record):
     """
 
     code: str
-    status: str
+    status: FindingStatus
     seen: str
     traits: tuple[str, ...] = ()
     words: Mapping[str, str | None] = {}
     told: str | None = None
-    runs_on: str | None = None
+    runs_on: RunsOn | None = None
 
 
 def ok(seen: str) -> Observation:
@@ -42,26 +42,34 @@ def skipped(why: str) -> Observation:
     return Observation("skipped", SKIPPED, why)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record):
     """What one check found, with what follows from it.
 
-    `means` is what the state amounts to, `runs_on` (cpu, gpu, none) what embeddings run on now, None where nobody can
+    `means` is what the state amounts to, `runs_on` what embeddings run on now, None where nobody can
     know, `fix` what helps, in one sentence, None where there is nothing to do; `remedies` has its parts with their
     kinds.
     """
 
     id: str
     code: str
-    status: str
+    status: FindingStatus
     seen: str
     means: str
-    runs_on: str | None
+    runs_on: RunsOn | None
     fix: str | None = None
     remedies: tuple[Advice, ...] = ()
 
 
-def counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Return how many findings have each status."""
-    statuses = [finding.status for finding in findings]
-    return {status: statuses.count(status) for status in STATUSES}
+class Counts(Record):
+    """How many findings have each status."""
+
+    ok: int
+    warning: int
+    error: int
+    skipped: int
+
+
+def counts(findings: Iterable[Finding]) -> Counts:
+    """Count the findings."""
+    statuses: list[str] = [finding.status for finding in findings]
+    return Counts(*map(statuses.count, fields_of(Counts)))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from imprint import envvars
 from imprint.diagnosis.facts import Facts
-from imprint.diagnosis.findings import Finding
+from imprint.diagnosis.findings import Counts, Finding
 from imprint.diagnosis.standing import verdict_of
 from imprint.probing.redact import words_of_chips
 from imprint.redaction import redact_chip, redact_text
@@ -96,7 +96,7 @@ def chips_of(facts: Facts) -> frozenset[str]:
 def compose(
     facts: Iterable[tuple[str, str]],
     findings: Sequence[Finding],
-    counted: Mapping[str, int],
+    counted: Counts,
     hidden: Mapping[str, str],
     chips: frozenset[str] = frozenset(),
 ) -> str:
@@ -116,6 +116,6 @@ def compose(
         lines.append(f"{finding.status}: {finding.id} [{finding.code}] {told(finding.seen)}")
         if finding.fix and finding.status != "ok":
             lines.append(f"  fix: {told(finding.fix)}")
-    lines.append("counts: " + ", ".join(f"{status} {count}" for status, count in counted.items()))
+    lines.append("counts: " + ", ".join(f"{status} {count}" for status, count in counted.to_json().items()))
     lines.append("--- end")
     return "\n".join(lines)

@@ -57,8 +57,8 @@ def seen_of(facts: Facts) -> Seen:
     )
 
 
-def what_embeddings_run_on(facts: Facts) -> str | None:
-    """Return cpu, gpu or none, by the verdict that every command goes by; None where nobody can know."""
+def what_embeddings_run_on(facts: Facts) -> RunsOn | None:
+    """Return it by the verdict that every command goes by; None where nobody can know."""
     verdict = verdict_of(facts)
     return None if verdict is None else verdict.runs_on
 

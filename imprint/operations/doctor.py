@@ -11,19 +11,18 @@ import platform
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from imprint import __version__
-from imprint.causes.catalogue import as_one, catalogue, general_remedies
+from imprint.causes.catalogue import Advice, as_one, catalogue, general_remedies
 from imprint.causes.circumstances import here
 from imprint.context import Context
 from imprint.diagnosis import report
 from imprint.diagnosis.checking import Check
 from imprint.diagnosis.checks import CHECKS, run
 from imprint.diagnosis.facts import Embedded
-from imprint.diagnosis.findings import Finding, counts
+from imprint.diagnosis.findings import Counts, Finding, counts
 from imprint.diagnosis.gathering import gather
 from imprint.diagnosis.standing import verdict_of
 from imprint.errors import UsageError
@@ -31,6 +30,21 @@ from imprint.hints import helps
 from imprint.probing.host import Host
 from imprint.results import Notice, Result
 from imprint.situation.verdict import Prove
+from imprint.values import ABSENT, Absent, Record, replace
+from imprint.words import RunsOn
+
+__all__ = [
+    "Checks",
+    "Counts",
+    "DoctorOptions",
+    "Explanation",
+    "Finding",
+    "Report",
+    "codes",
+    "diagnose",
+    "explain_code",
+    "list_checks",
+]
 
 TEXT = "a text to see whether embedding works"
 
@@ -49,17 +63,49 @@ class DoctorOptions:
     venv: Path | None = None
 
 
+class Report(Record):
+    """What doctor found; `runs_on` and `embeds` are None where nobody can know, `report` is there if asked for."""
+
+    runs_on: RunsOn | None
+    embeds: bool | None
+    findings: tuple[Finding, ...]
+    counts: Counts
+    report: str | Absent = ABSENT
+
+
+class ListedCheck(Record):
+    """A check's id, and what it looks at."""
+
+    id: str
+    about: str
+
+
+class Checks(Record):
+    """Every check that there is."""
+
+    checks: tuple[ListedCheck, ...]
+
+
+class Explanation(Record):
+    """What a code means, and what helps: in one sentence, and its parts."""
+
+    code: str
+    means: str
+    fix: str | None
+    remedies: tuple[Advice, ...]
+
+
 def codes() -> tuple[str, ...]:
     """Return every code that can be explained."""
     return tuple(catalogue().causes)
 
 
-def list_checks() -> Result[Any]:
+def list_checks() -> Result[Checks]:
     """Return every check's id and what it looks at."""
-    return Result({"checks": [{"id": check.id, "about": check.about} for check in CHECKS]})
+    return Result(Checks(tuple(ListedCheck(check.id, check.about) for check in CHECKS)))
 
 
-def explain_code(context: Context, code: str) -> Result[Any]:
+def explain_code(context: Context, code: str) -> Result[Explanation]:
     """Return what a code means, of a finding, a plan or an error, and what helps. Raises UsageError for an unknown one.
 
     Nothing is looked at but the system and the shell, for which the remedies are written.
@@ -71,13 +117,12 @@ def explain_code(context: Context, code: str) -> Result[Any]:
         hint = helps("did-you-mean-these", these=these) if near else helps("list-of-codes")
         raise UsageError(f"unknown code: {code}", hint=hint)
     remedies = general_remedies(causes[code], here(context.environ))
-    told = [{"kind": remedy.kind, "do": remedy.do} for remedy in dict.fromkeys(remedies)]
-    return Result({"code": code, "means": causes[code].means, "fix": as_one(remedies), "remedies": told})
+    return Result(Explanation(code, causes[code].means, as_one(remedies), tuple(dict.fromkeys(remedies))))
 
 
 def diagnose(
     context: Context, options: DoctorOptions, *, host: Host | None = None, prove: Prove | None = None
-) -> Result[Any]:
+) -> Result[Report]:
     """Return what the checks find; changes nothing. `host` None: this machine; `prove` None: the check itself.
 
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an
@@ -96,12 +141,8 @@ def diagnose(
     )
     findings = run(chosen, facts)
     counted, verdict = counts(findings), verdict_of(facts)
-    data: dict[str, Any] = {
-        "runs_on": None if verdict is None else verdict.runs_on,
-        "embeds": None if verdict is None else verdict.embeds,
-        "findings": [asdict(finding) for finding in findings],
-        "counts": counted,
-    }
+    runs_on, embeds = (None, None) if verdict is None else (verdict.runs_on, verdict.embeds)
+    found = Report(runs_on, embeds, tuple(findings), counted)
     if options.report:
         around = [
             ("imprint", __version__),
@@ -110,8 +151,8 @@ def diagnose(
             *report.surroundings(facts),
         ]
         hidden, chips = _hidden(context, facts.target.venv), report.chips_of(facts)
-        data["report"] = report.compose(around, findings, counted, hidden, chips)
-    return Result(data, errors=_verdict(findings, strict=options.strict))
+        found = replace(found, report=report.compose(around, findings, counted, hidden, chips))
+    return Result(found, errors=_verdict(findings, strict=options.strict))
 
 
 def _embedded(context: Context) -> Embedded:
@@ -125,8 +166,8 @@ def _embedded(context: Context) -> Embedded:
         lambda _: None,
         stdin=io.BytesIO,
         stdout=io.BytesIO(),
-    )
-    return Embedded(str(done.data["provider"]), int(done.data["dims"]), round(time.monotonic() - started, 2))
+    ).payload
+    return Embedded(str(done.provider), done.dims, round(time.monotonic() - started, 2))
 
 
 def _numbers(release: str) -> str:

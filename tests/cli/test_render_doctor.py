@@ -1,6 +1,6 @@
 """What doctor prints: problems first, the rest as a count, and every finding with `--all`."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from imprint.diagnosis.facts import Damage, Facts
 from imprint.diagnosis.findings import counts
 from imprint.diagnosis.standing import verdict_of
 from imprint.errors import ImprintError, StateNewerError, UsageError
-from imprint.operations.doctor import explain_code
+from imprint.operations.doctor import Report, explain_code
 from imprint.paths import Home
 from imprint_cli.render_doctor import render_explanation, render_findings
 from support.recorded import ENVIRONMENT, GPU_PLAN, MANAGED, changed
@@ -19,13 +19,8 @@ from support.recorded import ENVIRONMENT, GPU_PLAN, MANAGED, changed
 
 def shown(facts: Facts, **options: bool) -> list[str]:
     findings, verdict = run(CHECKS, facts), verdict_of(facts)
-    data: dict[str, Any] = {
-        "runs_on": None if verdict is None else verdict.runs_on,
-        "embeds": verdict is not None and verdict.embeds,
-        "findings": [asdict(finding) for finding in findings],
-        "counts": counts(findings),
-    }
-    return render_findings(data, **options).splitlines()
+    runs_on, embeds = (None, False) if verdict is None else (verdict.runs_on, verdict.embeds)
+    return render_findings(Report(runs_on, embeds, tuple(findings), counts(findings)), **options).splitlines()
 
 
 def test_one_fault_is_not_hidden_among_what_is_well() -> None:
@@ -78,9 +73,9 @@ def test_where_no_gpu_waits_the_default_is_told_once() -> None:
 
 def test_an_explanation_and_what_is_near_an_unknown_code() -> None:
     context = Context(Home.__new__(Home), {})
-    one = render_explanation(explain_code(context, "gpu-lost-in-container").data)
+    one = render_explanation(explain_code(context, "gpu-lost-in-container").payload)
     assert one.splitlines()[1:] == ["what helps: restart the container"]
-    several = render_explanation(explain_code(context, "driver-mismatch").data)
+    several = render_explanation(explain_code(context, "driver-mismatch").payload)
     assert several.splitlines()[1] == "what helps:"
     assert any(line.startswith("- in a container: ") for line in several.splitlines())
     with pytest.raises(UsageError) as near:

@@ -37,4 +37,4 @@ def test_the_reason_is_the_same_everywhere(device: str, tmp_path: Path) -> None:
     assert render_status(said).endswith(f"; since {said.since}")
     found = diagnose(place.context, DoctorOptions(ids=("runtime:embedding-device",)))
     assert reason in found.data["findings"][0]["seen"]
-    assert reason in render_findings(found.data)
+    assert reason in render_findings(found.payload)

@@ -146,5 +146,5 @@ def test_no_alarm(state: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", BASES)
 def test_a_base_is_healthy_in_every_check(name: str) -> None:
     told = counts(run(CHECKS, BASES[name]))
-    assert (told["error"], told["warning"]) == (0, 0)
-    assert told["skipped"] <= 2
+    assert (told.error, told.warning) == (0, 0)
+    assert told.skipped <= 2

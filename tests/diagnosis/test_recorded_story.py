@@ -7,6 +7,7 @@ make their answers of a verdict, and doctor by its own checks. The commands them
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -48,7 +49,7 @@ def planned(facts: Facts) -> Facts:
     return changed(facts, plan=plan)
 
 
-def line_of(name: str, verdict: TargetVerdict, told: dict[str, str]) -> str:
+def line_of(name: str, verdict: TargetVerdict, told: Mapping[str, str]) -> str:
     """Return one line for people who compare."""
     pending = 100 if verdict.pending else 0 if verdict.embeds else 1
     failed = blamed(verdict, ENDED).specific_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from imprint.diagnosis.checks.privacy import telemetry
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import counts
 from imprint.diagnosis.gathering.loading import try_runtime
+from imprint.operations.doctor import Report
 from imprint.paths import Home
 from imprint.runtime.installer.uv import find_uv
 from imprint_cli.render_doctor import render_findings
@@ -54,8 +55,7 @@ def test_it_is_a_remark_and_never_a_fault(facts: Facts, code: str, told: str) ->
 )
 def test_how_to_stop_it_is_said_for_that_system_and_shown_without_being_asked(system: str, command: str) -> None:
     (found,) = telemetry(changed(sending(NAMED, sends=True), around=here({}, system=system)))
-    told = counts([found])
-    shown = render_findings({"findings": [asdict(found)], "runs_on": "cpu", "embeds": True, "counts": told})
+    shown = render_findings(Report("cpu", True, (found,), counts([found])))
     assert command in shown
     assert "telemetry-on" in shown
 

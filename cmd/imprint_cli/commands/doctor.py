@@ -13,7 +13,7 @@ from imprint_cli.options import Json, completed_by
 def _checks() -> Iterable[str]:
     from imprint.operations.doctor import list_checks
 
-    return [check["id"] for check in list_checks().data["checks"]]
+    return [check.id for check in list_checks().payload.checks]
 
 
 def _codes() -> Iterable[str]:

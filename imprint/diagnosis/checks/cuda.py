@@ -16,6 +16,7 @@ from imprint.planning.model import Gpu
 from imprint.planning.versions import dotted, parse_pair, parse_version
 from imprint.runtime.check.causes import cause_in, plain
 from imprint.runtime.check.result import CPU
+from imprint.words import FindingStatus
 
 _OLD_CARDS = (7, 5)
 _LAST_CUDNN = (9, 11)
@@ -36,7 +37,7 @@ def libraries(facts: Facts, loaded: Loaded) -> Observation | list[Observation]:
     return found or ok(_sources(loaded.libraries or ()))
 
 
-def severity(facts: Facts) -> str:
+def severity(facts: Facts) -> FindingStatus:
     """Return how much a fault on the way to the GPU matters: not at all where the CPU was chosen."""
     if not gpu_wanted(facts):
         return OK
@@ -188,7 +189,7 @@ def session(facts: Facts, loaded: Loaded) -> Observation:
     asked, plan = facts.settings.device_asked, facts.planned.plan
     if what_embeddings_run_on(facts) == "gpu" or asked is None:
         return Observation("ok-gpu", OK, f"a session runs on {loaded.session[0]}")
-    status = OK if asked == "cpu" else WARNING
+    status: FindingStatus = OK if asked == "cpu" else WARNING
     seen = f"a session runs on {loaded.session[0]}, but embeddings do not ask for it"
     if status == WARNING and plan is not None:
         seen += f": {plan.reason}"

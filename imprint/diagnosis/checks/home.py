@@ -6,6 +6,7 @@ from imprint.diagnosis.checking import check
 from imprint.diagnosis.facts import Facts
 from imprint.diagnosis.findings import ERROR, WARNING, Observation, ok
 from imprint.errors import ImprintError, InvalidValueError, StateNewerError
+from imprint.words import FindingStatus
 
 
 @check("state:files", "the home folder and the state files in it")
@@ -14,7 +15,7 @@ def state_files(facts: Facts) -> Observation | list[Observation]:
     found: list[Observation] = []
     if facts.home.error:
         # Where a runtime is set up, embedding needs to write nothing: an image, or a service that shares a home.
-        status = WARNING if facts.target.provisioned else ERROR
+        status: FindingStatus = WARNING if facts.target.provisioned else ERROR
         found.append(Observation("home-not-writable", status, facts.home.error))
     told: set[str] = set()
     for name in ("verdicts", "target", "last", "receipt", "interrupted", "seen"):

@@ -11,6 +11,7 @@ from imprint.diagnosis.standing import gpu_wanted
 from imprint.planning.driver import hides_every_gpu
 from imprint.planning.model import Machine
 from imprint.sizes import in_units
+from imprint.words import FindingStatus
 
 _SICK = {
     "driver-mismatch": "driver-mismatch-reboot",
@@ -43,7 +44,7 @@ def processor(_: Facts, machine: Machine) -> Observation:
 def driver(facts: Facts, machine: Machine) -> Observation:
     """Judge what the NVIDIA driver answered."""
     code, seen = _state(facts, machine)
-    status = OK
+    status: FindingStatus = OK
     if code in _SICK.values() or code == "wsl-linux-driver-installed":
         status = ERROR if facts.settings.device_asked == "gpu" else WARNING
     elif code != "ok" and gpu_wanted(facts):
@@ -133,7 +134,7 @@ def nodes(facts: Facts, found: Nodes) -> Observation:
         return ok(can if found.present else "there are no GPU device nodes")
     nvidia = any(node.startswith("/dev/nvidia") for node in found.denied)
     # No build here uses the nodes of other vendors yet.
-    status = WARNING if nvidia and gpu_wanted(facts) else OK
+    status: FindingStatus = WARNING if nvidia and gpu_wanted(facts) else OK
     return Observation("device-nodes-denied", status, f"{', '.join(found.denied)} cannot be opened by this user")
 
 

@@ -12,6 +12,7 @@ from imprint.diagnosis.standing import gpu_wanted, verdict_of, what_embeddings_r
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.verdict import BROKEN, STARTUP, Problem
+from imprint.words import FindingStatus
 
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 _NUMPY = re.compile(r"_ARRAY_API not found|numpy\.core\.multiarray failed|compiled using NumPy 1|numpy\.dtype size")
@@ -46,7 +47,9 @@ def duplicates(facts: Facts, runtimes: Runtimes) -> Observation:
 
 def _several(facts: Facts, runtimes: Runtimes) -> Observation:
     # What works today breaks at the next change; what runs elsewhere than it should is broken now.
-    status = WARNING if what_embeddings_run_on(facts) == ("gpu" if gpu_wanted(facts) else "cpu") else ERROR
+    status: FindingStatus = (
+        WARNING if what_embeddings_run_on(facts) == ("gpu" if gpu_wanted(facts) else "cpu") else ERROR
+    )
     seen, loaded = _installed(runtimes.builds), facts.runtime.loaded
     if loaded is not None and loaded.package is not None:
         seen += f"; {loaded.package} loads {loaded.version or ''}".rstrip()
@@ -91,7 +94,7 @@ def _named(loaded: Loaded) -> str:
 def _ended(facts: Facts, loaded: Loaded, ended: str) -> Observation:
     doing = _DOING.get(loaded.stage or "", "loading ONNX Runtime")
     early = loaded.stage in {"import", "cpu"}
-    hangs = ERROR if early else WARNING
+    hangs: FindingStatus = ERROR if early else WARNING
     if ended == "timeout":
         return Observation("runtime-hangs", hangs, f"{doing} did not finish in time")
     if ended in {"SIGKILL", "SIGTERM"}:
@@ -100,7 +103,7 @@ def _ended(facts: Facts, loaded: Loaded, ended: str) -> Observation:
     if (blamed := _outside(facts, ended, loaded.error or "", loaded.talk) or _startup(facts)) is not None:
         return blamed
     code = "cpu-instruction-missing" if ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
-    status = ERROR if early or facts.settings.device_asked in {"gpu", "auto"} else WARNING
+    status: FindingStatus = ERROR if early or facts.settings.device_asked in {"gpu", "auto"} else WARNING
     return Observation(code, status, f"{doing} crashed the process: {ended}", words=_again(facts))
 
 
