@@ -37,8 +37,9 @@ class Interpreter(Record):
 class Damage(Record):
     """One installed package that is not as its RECORD says.
 
-    `kind` is missing, size, hash (of files), no-record, no-metadata, no-installer, dangling (links that lead nowhere),
-    or hollow (ONNX Runtime without its modules); `count` says how many files, `example` names one.
+    `kind` is missing, size, hash (of files), no-record, no-metadata, odd-record, odd-metadata (no regular file),
+    no-installer, dangling (links that lead nowhere), or hollow (ONNX Runtime without its modules); `count` says how
+    many files, `example` names one.
     """
 
     distribution: str

@@ -17,8 +17,13 @@ REAP_SECONDS = 2.0
 """How long to wait for a killed child: one that hangs inside the kernel driver may not end at all."""
 
 
-def run_child(argv: Sequence[str], *, deadline: float, environ: Mapping[str, str], limit: int) -> ChildResult:
-    """Run `argv` for at most `deadline` seconds; see Host.run for the contract."""
+def run_child(
+    argv: Sequence[str], *, deadline: float, environ: Mapping[str, str], limit: int, memory: int | None = None
+) -> ChildResult:
+    """Run `argv` for at most `deadline` seconds; see Host.run for the contract.
+
+    `memory` bounds the bytes that it may hold, where the system can (Linux); nothing that loads CUDA works with that.
+    """
     options: dict[str, Any] = (
         {"creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0)}
         if sys.platform == "win32"
@@ -35,6 +40,8 @@ def run_child(argv: Sequence[str], *, deadline: float, environ: Mapping[str, str
         )
     except (OSError, ValueError) as problem:
         return ChildResult(None, not_started=str(problem))
+    if memory is not None:
+        _bound(process.pid, memory)
     readers = [_Reader(stream, limit) for stream in (process.stdout, process.stderr) if stream is not None]
     timed_out = False
     try:
@@ -52,6 +59,15 @@ def run_child(argv: Sequence[str], *, deadline: float, environ: Mapping[str, str
         timed_out=timed_out,
         truncated=any(reader.truncated for reader in readers),
     )
+
+
+def _bound(pid: int, memory: int) -> None:
+    """Let a process that has just begun hold no more; from outside, since between fork and exec no thread is safe."""
+    if sys.platform == "linux":
+        import resource
+
+        with contextlib.suppress(OSError, ValueError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (memory, memory))
 
 
 class _Reader:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 import tracemalloc
+import venv
 from pathlib import Path
 
 import pytest
 
 from imprint.planning.model import Device
+from imprint.runtime.check.children import enough_memory
 from imprint.runtime.check.run import run_check
 from support.fake_cuda import FakeDriver, compile_driver, device_line
 
@@ -160,3 +163,15 @@ def test_an_interpreter_that_is_gone_or_no_program_is_an_answer(tmp_path: Path) 
     (tmp_path / "python").write_bytes(b"\x7fELF no program")
     (tmp_path / "python").chmod(0o755)
     assert run_check(tmp_path / "python", None, os.environ).kind == "not-started"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds what a process holds")
+def test_a_start_file_that_is_endless_takes_a_bounded_amount_of_memory(tmp_path: Path) -> None:
+    """As where a `.pth` was linked to a device: it is said, and the machine does not run out of memory for it."""
+    venv.create(tmp_path / "env", symlinks=True)
+    (packages,) = (tmp_path / "env").glob("lib/python3*/site-packages")
+    (packages / "start.pth").symlink_to("/dev/zero")
+    result = run_check(tmp_path / "env" / "bin" / "python", None, os.environ)
+    assert (result.outcome, result.kind) == ("inconclusive", "out-of-memory")
+    assert "a file of the environment that leads to a device takes all" in str(result.detail)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < enough_memory() * 1.1

@@ -27,6 +27,8 @@ _OUTSIDE = frozenset({"file-denied", "folder-denied", "noexec-disk", "process-li
 _CODES = {
     "no-record": "metadata-damaged",
     "no-metadata": "metadata-damaged",
+    "odd-record": "metadata-damaged",
+    "odd-metadata": "metadata-damaged",
     "hollow": "runtime-hollow",
     "dangling": "links-dangling",
 }
@@ -108,7 +110,7 @@ def _damaged(facts: Facts, code: str, damages: list[Damage]) -> Observation:
     mine = not named or first.distribution in facts.target.build_names or is_vendor(first.distribution)
     # What its owner put there in a version of his own is in no lock of ours.
     traits = (*(() if mine else ("theirs",)), *(() if concerned else ("unconcerned",)))
-    recorded = first.kind not in {"no-record", "no-metadata"}
+    recorded = first.kind not in {"no-record", "no-metadata", "odd-record", "odd-metadata"}
     words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded)}
     return Observation(code, ERROR if concerned else WARNING, seen, traits, words)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from imprint.diagnosis.facts import OwnImport
 from imprint.probing.children import run_child
-from imprint.runtime.check.children import child_environment
+from imprint.runtime.check.children import child_environment, enough_memory
 
 SECONDS = 30.0
 _LIMIT = 64 * 1024
@@ -44,7 +44,7 @@ def try_import(python: Path, environ: Mapping[str, str]) -> OwnImport | None:
     own = {name: value for name, value in environ.items() if name.startswith("PYTHON")}
     argv = [os.fspath(python), "-B", "-c", _CHILD]
     quiet = child_environment(environ)
-    ended = run_child(argv, deadline=SECONDS, environ={**quiet, **own}, limit=_LIMIT)
+    ended = run_child(argv, deadline=SECONDS, environ={**quiet, **own}, limit=_LIMIT, memory=enough_memory())
     return parse_import(ended.stdout)
 
 

@@ -83,8 +83,17 @@ def pinned_to(device: Device, environ: Mapping[str, str]) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": listed[device.index]} if device.index < len(listed) else {}
 
 
-def ask_child(argv: list[str], environ: Mapping[str, str], deadline: float) -> tuple[ChildResult, dict[str, Any]]:
+def enough_memory() -> int:
+    """Return the bytes that no child on the CPU comes near: a thread for each core, each with buffers, included."""
+    return 2 * 1024**3 + (os.cpu_count() or 1) * 128 * 1024**2
+
+
+def ask_child(
+    argv: list[str], environ: Mapping[str, str], deadline: float, *, memory: int | None = None
+) -> tuple[ChildResult, dict[str, Any]]:
     """Run a child for at most `deadline` seconds; return how it ended, and the facts that it told last, `{}` for none.
+
+    `memory` is what it may hold, for one that loads no CUDA.
 
     It gets one more argument, a file to answer in, so that nothing the target prints can hide or forge the answer; the
     folder around the file is its own, and is removed. Where none can be made it answers on stdout. Never raises for
@@ -98,7 +107,7 @@ def ask_child(argv: list[str], environ: Mapping[str, str], deadline: float) -> t
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="imprint-", ignore_cleanup_errors=True))
             path = Path(folder, "answer")
             more = [os.fspath(path)]
-        ended = run_child([*argv, *more], deadline=deadline, environ=environ, limit=LIMIT)
+        ended = run_child([*argv, *more], deadline=deadline, environ=environ, limit=LIMIT, memory=memory)
         return ended, facts_in(_end_of(path)) or facts_in(ended.stdout)
 
 

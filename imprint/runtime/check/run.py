@@ -6,13 +6,15 @@ Recording a verdict, and what follows from one, is decided elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from imprint.planning.model import Device
-from imprint.runtime.check.children import ask_child, child_arguments, child_environment
+from imprint.runtime.check.children import ask_child, child_arguments, child_environment, enough_memory
 from imprint.runtime.check.identity import CHECK_ID
 from imprint.runtime.check.judgement import judge
 from imprint.runtime.check.result import CPU, CUDA, CheckResult, Step
+from imprint.sizes import in_units
 
 __all__ = ["CHECK_ID", "CPU", "CUDA", "CheckResult", "Step", "judge", "run_check"]
 
@@ -32,4 +34,9 @@ def run_check(
     provider = CPU if device is None else CUDA
     seconds = deadline if deadline is not None else (CPU_SECONDS if device is None else GPU_SECONDS)
     argv = child_arguments(python, "check", provider)
-    return judge(provider, device, *ask_child(argv, child_environment(environ, device), seconds))
+    memory = enough_memory() if device is None else None
+    result = judge(provider, device, *ask_child(argv, child_environment(environ, device), seconds, memory=memory))
+    if memory is None or result.kind != "out-of-memory":
+        return result
+    why = f"it may take {in_units(memory)}, and a file of the environment that leads to a device takes all"
+    return replace(result, detail=f"{result.detail} ({why})")
