@@ -277,8 +277,8 @@ class PlanFacts(Record):
     `waiting` is the plan if a GPU were asked for, where nobody chose the CPU; None where it was chosen or a GPU is
     asked for. `seen` is what the verdict of every other command is made of, gathered as they gather it; None where that
     failed. `proved`: a passed check of the planned GPU build holds here; `missed_gpu`: the last worker asked for that
-    GPU and ran on the CPU. `refusal` is why `setup --venv` will never change that environment, such as that it is no
-    virtual one.
+    GPU and ran on the CPU. `refusal` is why setup would not change that target, such as that it is no virtual
+    environment.
     """
 
     plan: Plan | None = None

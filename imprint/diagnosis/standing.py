@@ -25,7 +25,7 @@ _UNTRIED = {"timeout": "timeout", "SIGKILL": "killed", "SIGTERM": "killed"}
 def verdict_of(facts: Facts) -> TargetVerdict | None:
     """Return the verdict about the target; None where nobody can know, since every command refuses to run there."""
     if facts.target.provisioned is False:
-        return decide(Seen(facts.planned.plan, there=False, commands=_commands(facts)))
+        return decide(Seen(facts.planned.plan, there=False, blocked=facts.planned.refusal, commands=_commands(facts)))
     if (facts.target.provisioned is None or _starts(facts)) and _unreadable(facts):
         return None
     return decide(seen_of(facts))

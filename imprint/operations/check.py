@@ -20,7 +20,7 @@ from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather
 from imprint.situation.reading import notices_of, read_as_writer
 from imprint.situation.targets import command_for, damage_in, require_start, target_of
-from imprint.situation.verdict import look_at, notices_of_verdict
+from imprint.situation.verdict import look_at, notices_of_verdict, to_set_up
 from imprint.state import mutex
 from imprint.state.findings import Findings
 from imprint.values import replace
@@ -51,11 +51,10 @@ def check(
 
     (target, inputs), findings = read_as_writer(context, read, "imprint check", wait_seconds=wait_seconds)
     if target is None or (venv is not None and target.version is None):
+        hint = to_set_up(context, target, inputs.plan)
         if target is not None and (damage := damage_in(context, target)):
-            hint = helps("run", command=command_for(target))
             raise ImprintError(f"the runtime in `{venv}` is damaged: {damage[0]}", hint=hint, code="target-damaged")
         where = "yet" if venv is None else f"in `{venv}`"
-        hint = helps("run", command=command_for(target))
         raise findings.explain(ImprintError(f"nothing is installed {where}", hint=hint, code="not-installed"))
     require_start(target)
     device = inputs.plan.device if inputs.plan.build == target.build else None

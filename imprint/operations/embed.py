@@ -36,7 +36,7 @@ from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
 from imprint.situation.targets import command_for, require_start, target_of
-from imprint.situation.verdict import look_at
+from imprint.situation.verdict import look_at, to_set_up
 from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings
@@ -220,7 +220,8 @@ def _check(options: EmbedOptions) -> None:
 def _place(context: Context, options: EmbedOptions, findings: Findings) -> _Place:
     target = target_of(context, options.venv, findings)
     if target is None:
-        raise findings.explain(ImprintError("no runtime is set up here", hint=helps("setup"), code="not-installed"))
+        hint = to_set_up(context, None, gather(context, None, findings=findings).plan)
+        raise findings.explain(ImprintError("no runtime is set up here", hint=hint, code="not-installed"))
     require_start(target)
     inputs = gather(context, target, findings=findings)
     plan = inputs.plan

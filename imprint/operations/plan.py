@@ -124,8 +124,10 @@ def _judged(
     if target is not None and not target.managed and inputs.plan.build is not None:
         changes, refused = what_setup_does(context, target, inputs.plan)
         if refused is not None:
-            return False, (), (Notice(refused.specific_code, refused.message, refused.hint),)
+            return False, (), (Notice.of(refused),)
     verdict = decide(look_at(context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove or run_check))
+    if verdict.seen.blocked is not None:
+        return False, (), (Notice.of(verdict.seen.blocked),)
     # That nothing is installed is what the plan is about.
     found = tuple(one for one in notices_of_verdict(verdict) if one.code != ABSENT)
     return (True, found, ()) if verdict.pending or changes else (False, (), found)

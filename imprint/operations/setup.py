@@ -19,13 +19,14 @@ from imprint.provisioning.options import (
     sources_of,
 )
 from imprint.provisioning.run import Run, SetupResult, download_for_change, inputs_for, place_of
-from imprint.results import Result
+from imprint.results import Notice, Result
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
 from imprint.runtime.installer.uv import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change, Changed, EnvironmentChanges
 from imprint.runtime.verdict import decide
+from imprint.situation import homes
 from imprint.situation.reading import notices_of
 from imprint.situation.status import Status, status_of
 from imprint.situation.verdict import look_at
@@ -128,4 +129,8 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[Se
         environment=details,
     )
     warnings = (*notices_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
+    if change is not None and change.whole is None:
+        # What is planned can be shown there all the same.
+        blocked = homes.refusal(context.home, inputs.plan.installed_bytes, managed=place.prefix is None)
+        warnings += (Notice.of(blocked),) if blocked is not None else ()
     return Result(told, (*notices_of(findings), *warnings), (refused,) if refused is not None else ())

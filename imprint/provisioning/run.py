@@ -49,6 +49,7 @@ from imprint.runtime.place import Change, Changed, EnvironmentChanges, Place
 from imprint.runtime.prune import Pruned
 from imprint.runtime.target import Target, read_pointer
 from imprint.runtime.verdict import TargetVerdict, decide
+from imprint.situation import homes
 from imprint.situation.checked import failure_of, lies_outside, name_of, record
 from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
@@ -286,6 +287,8 @@ class Run:
 
     def _carry_out(self, change: Change, inputs: Inputs, before: Target | None) -> _Ended:
         plan = inputs.plan
+        # Whether a disk is too full is seen where something has to be fetched.
+        homes.require(self.context.home, None, managed=self.place.prefix is None)
         if change.install:
             expected = download_for_change(self.context, inputs, change, self.seams)
             confirm_download(self.options, inputs, expected)

@@ -103,10 +103,12 @@ class Seen(Record):
     @property
     def refusal(self) -> str | None:
         """What to say instead of the command that sets up, where that would refuse."""
-        if self.blocked is None:
-            return None
-        why = "; ".join(filter(None, (self.blocked.message, self.blocked.hint)))
-        return helps("setup-refuses", setup=self.commands.setup, why=why)
+        return None if self.blocked is None else refusal_of(self.commands.setup, self.blocked)
+
+
+def refusal_of(setup: str, error: ImprintError) -> str:
+    """Return what to say instead of the command that sets up, which refuses with an error."""
+    return helps("setup-refuses", setup=setup, why="; ".join(filter(None, (error.message, error.hint))))
 
 
 class TargetVerdict(Record):

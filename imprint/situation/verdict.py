@@ -25,7 +25,7 @@ from imprint.runtime.check.result import CPU, CheckResult
 from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.installer.startup_output import files_run_at_start
 from imprint.runtime.target import Target
-from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
+from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide, refusal_of
 from imprint.situation.targets import command_for, command_of, damage_in, withheld_from
 from imprint.state import config
 from imprint.state.findings import UNHEARD, Findings
@@ -58,9 +58,9 @@ def look_at(  # noqa: PLR0913 - each keyword is one thing that a caller may alre
     """
     damage = damage_in(context, target) if look and target is not None else ()
     seen = _of_the_target(context, target, plan, damage)
-    if target is None or seen.refused is not None:
+    if seen.refused is not None:
         return seen
-    if not seen.there:
+    if target is None or not seen.there:
         return _if_allowed(context, target, seen, asks=prove is not None, host=host)
     # What the system does not let run need not be started to know that.
     starter = prove if seen.withheld is None else None
@@ -150,12 +150,12 @@ def _needs(context: Context) -> Needs | None:
     return needs_of(folder_of(context.home, name) / MODEL)
 
 
-def _if_allowed(context: Context, target: Target, seen: Seen, *, asks: bool, host: Host | None) -> Seen:
+def _if_allowed(context: Context, target: Target | None, seen: Seen, *, asks: bool, host: Host | None) -> Seen:
     """Return the facts with why setup would refuse, where it is what would be advised.
 
     Without `asks` only where something is wrong: whoever starts no child asks nothing of a target that works.
     """
-    if target.managed or seen.plan is None or seen.plan.build is None:
+    if seen.plan is None or seen.plan.build is None:
         return seen
     verdict = decide(seen)
     if not (verdict.advises_setup if asks else verdict.mended_by_setup):
@@ -164,9 +164,15 @@ def _if_allowed(context: Context, target: Target, seen: Seen, *, asks: bool, hos
 
 
 def what_setup_does(
-    context: Context, target: Target, plan: Plan, host: Host | None = None
+    context: Context, target: Target | None, plan: Plan, host: Host | None = None
 ) -> tuple[bool, ImprintError | None]:
-    """Return whether setup would change somebody's environment as planned, and why it would refuse to."""
+    """Return whether setup would change somebody's environment as planned, and why it would refuse a target."""
+    from imprint.situation import homes
+
+    managed = target is None or target.managed
+    error = homes.refusal(context.home, plan.installed_bytes, managed=managed)
+    if target is None or target.managed or error is not None:
+        return False, error
     from imprint import resources
     from imprint.probing.this_machine import RealHost
     from imprint.runtime.distributions.embedding_needs import BASE_LOCK
@@ -209,6 +215,12 @@ def _lacks(target: Target, holding: Proof | None, *, look: bool) -> tuple[str, .
     from imprint.runtime.distributions import inventory
 
     return lacking(inventory.inspect(target.prefix).versions)
+
+
+def to_set_up(context: Context, target: Target | None, plan: Plan) -> str:
+    """Return the advice to set a target up, or why that would be refused."""
+    setup, refused = command_for(target), what_setup_does(context, target, plan)[1]
+    return helps("run", command=setup) if refused is None else refusal_of(setup, refused)
 
 
 def notices_of_verdict(verdict: TargetVerdict) -> tuple[Notice, ...]:

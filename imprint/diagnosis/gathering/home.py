@@ -17,6 +17,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.planning.model import Plan
 from imprint.runtime.installer import space
+from imprint.situation.homes import nearest
 from imprint.state import settings
 from imprint.state.config import Config
 
@@ -82,7 +83,7 @@ def blocked(home: Home) -> Path | None:
 
     After one run with `sudo` the folder itself is ours, and what was made in it is not.
     """
-    place = _nearest(home.root)
+    place = nearest(home.root)
     if place != home.root:
         return None if os.access(place, os.W_OK | os.X_OK) else place
     folders = [home.root, home.data, home.runtimes, *_inside(home.runtimes), home.models, home.cache, home.tool]
@@ -117,7 +118,7 @@ def _inside(folder: Path) -> list[Path]:
 
 def disk(home: Home, needed: int | None) -> Disk | None:
     """Return the free space where the home lies or will lie."""
-    place = _nearest(home.root)
+    place = nearest(home.root)
     free = space.free_at(place)
     return Disk(free, needed, str(place)) if free is not None else None
 
@@ -134,10 +135,4 @@ def unused(home: Home) -> Unused:
 
 def copies(home: Home) -> bool:
     """Return whether the cache and the runtimes lie on different file systems."""
-    return _nearest(home.cache).stat().st_dev != _nearest(home.runtimes).stat().st_dev
-
-
-def _nearest(path: Path) -> Path:
-    while not os.path.exists(path) and path != path.parent:  # noqa: PTH110 - pathlib's own raises
-        path = path.parent
-    return path
+    return nearest(home.cache).stat().st_dev != nearest(home.runtimes).stat().st_dev

@@ -34,7 +34,7 @@ def plan_facts(
     ask, target, venv = look.sources.ask, known.target, look.venv
     here = target.generation if target is not None else None
     seen = ask("seen", (lambda: _seen(look, known, target, inputs, last)) if target and inputs else None, TRY_SECONDS)
-    refusal = ask("refusal", (lambda: _refusal(look, target, inputs, venv)) if venv else None)
+    refusal = ask("refusal", lambda: _refusal(look, target, inputs, venv))
     proof = ask("proof", (lambda: _proof(known.build, target, inputs)) if target and inputs else None)
 
     def facts() -> PlanFacts:
@@ -67,15 +67,16 @@ def _seen(look: Look, known: Known, target: Target, inputs: Inputs, last: LastRu
     return look_at(look.context, target, inputs.plan, gpu_proved=inputs.proved, prove=prove, last=last, host=look.host)
 
 
-def _refusal(look: Look, target: Target | None, inputs: Inputs | None, venv: Path) -> ImprintError | None:
-    """Return why setup would refuse the environment, however its interpreter is mended, or as planned."""
+def _refusal(look: Look, target: Target | None, inputs: Inputs | None, venv: Path | None) -> ImprintError | None:
+    """Return why setup would refuse the target, however its interpreter is mended, or as planned."""
     from imprint.runtime.foreign.environment import look_at as look_at_environment
 
     try:
-        look_at_environment(venv, look.context.home, look.host)
+        if venv is not None:
+            look_at_environment(venv, look.context.home, look.host)
     except ImprintError as error:
         return error if error.specific_code in _REFUSED_FOR_GOOD else None
-    if target is None or inputs is None or inputs.plan.build is None:
+    if inputs is None or inputs.plan.build is None or (venv is not None and target is None):
         return None
     return what_setup_does(look.context, target, inputs.plan, look.host)[1]
 
