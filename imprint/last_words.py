@@ -77,6 +77,10 @@ def decisive_line(text: str) -> str:
     return shortened(chosen[-1]) if chosen else ""
 
 
+_CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS"})
+"""Signals that a process brings upon itself."""
+
+
 def how_it_ended(returncode: int | None) -> str:
     """Return how a process ended, in words: `exit code 3`, `SIGSEGV (segmentation fault)`, `exit code 0xC0000005`."""
     if returncode is None:
@@ -97,6 +101,11 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def is_of_outside(ended: str) -> bool:
+    """Whether the signal of that name comes from outside of the process, which then proves nothing about it."""
+    return ended.startswith(("SIG", "signal ")) and ended not in _CRASHES
 
 
 def why_it_ended(returncode: int | None, text: str) -> str:

@@ -20,12 +20,12 @@ def enter(env: str) -> int:
         return main()
     except Exception as error:
         try:
-            from imprint_launch.damage import tell_damage
+            from imprint_launch.unusable import tell_unusable
         except ImportError:  # the Python that it was made from is not whole either
             sys.stderr.write(f"error: Python cannot run in the tool environment {env!a}: {error}\n")
             sys.stderr.write("hint: install a complete Python 3.11 or newer, then delete that environment\n")
             return 1
-        return tell_damage(error, Path(env))
+        return tell_unusable(error, Path(env))
 
 
 def _require_inside(env: str) -> None:

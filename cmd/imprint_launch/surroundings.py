@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imprint.certificates import certificate_settings
-from imprint_launch.damage import is_noexec, noexec
 from imprint_launch.failure import Failure
+from imprint_launch.unusable import is_noexec, noexec
 
 OLDEST_UV = (0, 8, 0)
 """The oldest uv that builds this environment as meant (`--no-config`, `--require-hashes`, `pip install --no-deps`)."""

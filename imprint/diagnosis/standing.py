@@ -5,6 +5,7 @@ from __future__ import annotations
 from imprint.diagnosis.circumstances import circumstances_of, command
 from imprint.diagnosis.facts import Facts, Loaded, TargetFacts
 from imprint.errors import ImprintError
+from imprint.last_words import is_of_outside
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof
 from imprint.runtime.check.result import CPU
@@ -17,9 +18,6 @@ from imprint.words import RunsOn
 
 GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
 """The providers through which embeddings can run on a GPU."""
-
-_UNTRIED = {"timeout": "timeout", "SIGKILL": "killed", "SIGTERM": "killed"}
-"""Ends of a child that prove nothing about what it tried."""
 
 
 def verdict_of(facts: Facts) -> TargetVerdict | None:
@@ -144,12 +142,7 @@ def _damage(target: TargetFacts) -> tuple[str, ...]:
 def _tried(loaded: Loaded) -> Proof:
     """Return what loading it here proves; it is less than a check, which compares numbers."""
     if loaded.stage in {"import", "cpu"} and loaded.ended is not None:
-        doing = "importing it" if loaded.stage == "import" else "a session on the CPU"
-        kind = _UNTRIED.get(loaded.ended)
-        if kind is not None:
-            how = "did not finish in time" if kind == "timeout" else f"was killed from outside ({loaded.ended})"
-            return Proof("inconclusive", kind, f"{doing} {how}")
-        return Proof("crashed", "crashed", f"{doing} ended with {loaded.ended}")
+        return _ended("importing it" if loaded.stage == "import" else "a session on the CPU", loaded.ended)
     if loaded.error is not None:
         return Proof("failed", "import-failed", plain(loaded.error))
     if not loaded.has_session:
@@ -157,6 +150,14 @@ def _tried(loaded: Loaded) -> Proof:
     if loaded.cpu_error is not None:
         return Proof("failed", "ort-failed", plain(loaded.cpu_error))
     return Proof("ok", provider=CPU)
+
+
+def _ended(doing: str, how: str) -> Proof:
+    if how == "timeout":
+        return Proof("inconclusive", "timeout", f"{doing} did not finish in time")
+    if is_of_outside(how):
+        return Proof("inconclusive", "killed", f"{doing} was killed from outside ({how})")
+    return Proof("crashed", "crashed", f"{doing} ended with {how}")
 
 
 def _session(facts: Facts) -> RunsOn | None:

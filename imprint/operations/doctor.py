@@ -23,7 +23,6 @@ from imprint.diagnosis.checking import Check
 from imprint.diagnosis.checks import CHECKS, run
 from imprint.diagnosis.facts import Embedded
 from imprint.diagnosis.findings import Counts, Finding, counts
-from imprint.diagnosis.gathering import gather
 from imprint.diagnosis.standing import verdict_of
 from imprint.errors import UsageError
 from imprint.hints import helps
@@ -128,6 +127,9 @@ def diagnose(
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an
     unknown id.
     """
+    # Who lists or explains gathers nothing.
+    from imprint.diagnosis.gathering import gather
+
     chosen = _chosen(options.ids)
     slow = frozenset(check.slow for check in chosen if check.slow is not None)
     facts = gather(

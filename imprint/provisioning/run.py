@@ -55,7 +55,7 @@ from imprint.situation.inputs import Inputs, gather, load_builds, machine_here
 from imprint.situation.reading import notices_of
 from imprint.situation.status import Status, status_of
 from imprint.situation.targets import damage_in, withheld_from
-from imprint.situation.verdict import default_hint, deferred_line, errors_of, holds, judge_just_proved, look_at
+from imprint.situation.verdict import default_hint, elsewhere_line, errors_of, holds, judge_just_proved, look_at
 from imprint.state import config
 from imprint.state.findings import Findings
 from imprint.values import ABSENT, Absent, Record
@@ -203,7 +203,7 @@ class Run:
     def _status(self, verdict: TargetVerdict, ended: _Ended, plan: Plan) -> Status:
         status = status_of(verdict, default_hint(self.context, plan, self.place.prefix))
         if self._elsewhere and ended.refused is None and ended.target is not None:
-            return replace_value(status, line=deferred_line(plan), runs_on="none", embeds=False, device=None)
+            return replace_value(status, line=elsewhere_line(plan), runs_on="none", embeds=False, device=None)
         return status
 
     def _not_configured(self, ended: _Ended) -> tuple[Notice, ...]:

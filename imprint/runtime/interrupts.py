@@ -54,7 +54,7 @@ def _handled() -> list[signal.Signals]:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[None]:
+def held_back() -> Iterator[None]:
     """Hold back an interrupt during the body, and let it out at the end.
 
     For the moments at which an exception would lose something, such as the handle of a child just started. Works

@@ -31,7 +31,7 @@ class Manifest:
     """What a generation holds and how it was made; sizes in bytes, times ISO 8601 UTC.
 
     `locks` maps a lock's file name to the SHA-256 of its bytes, `distributions` a normalized name to its version.
-    `check` is the summary of the check that this generation passed, None when it was deferred.
+    `check` is the summary of the check that this generation passed, None when another machine makes it.
     """
 
     id: str

@@ -74,7 +74,7 @@ class Seen(Record):
     build: str | None = None
     version: str | None = None
     since: str | None = None
-    deferred: bool = False
+    elsewhere: bool = False
     starts: bool = True
     refused: ImprintError | None = None
     withheld: ImprintError | None = None
@@ -322,7 +322,7 @@ def _but(seen: Seen) -> str:
     if plan is None or plan.build is None:
         return "; no build is planned" if plan is not None else ""
     switch = "" if plan.build == seen.build else _switch(seen)
-    if seen.deferred:
+    if seen.elsewhere:
         return f"; the check was deferred (run `{seen.commands.check}`){switch}"
     if switch or plan.device is None:
         return switch or _unless(seen)

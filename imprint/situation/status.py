@@ -63,7 +63,7 @@ def status_of(verdict: TargetVerdict, hint: str | Absent | None = ABSENT) -> Sta
         since=seen.since,
         pending=verdict.pending,
         missed_gpu=verdict.missed,
-        check_deferred=seen.deferred,
+        check_deferred=seen.elsewhere,
         problem=None if problem is None else StatusProblem(problem.code, problem.text, problem.fix, problem.hint),
         proof=None
         if told is None

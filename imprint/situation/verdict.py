@@ -97,7 +97,7 @@ def _of_the_target(context: Context, target: Target | None, plan: Plan, damage: 
         build=target.build,
         version=target.version,
         since=target.since,
-        deferred=target.manifest is not None and target.manifest.check is None,
+        elsewhere=target.manifest is not None and target.manifest.check is None,
         starts=target.starts,
         refused=target.refused,
         withheld=withheld_from(target),
@@ -273,7 +273,7 @@ def default_hint(context: Context, plan: Plan, venv: Path | None = None) -> str 
     return helps("default-device", setup=command_of("setup", venv))
 
 
-def deferred_line(plan: Plan) -> str:
+def elsewhere_line(plan: Plan) -> str:
     """Return the line about a target that was provisioned for another machine."""
     where = "the CPU" if plan.device is None else plan.device.name or "a GPU"
     return (

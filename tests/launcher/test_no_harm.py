@@ -269,7 +269,7 @@ def test_what_tells_python_that_it_lies_elsewhere_does_not_count(tmp_path: Path,
 def test_a_python_that_cannot_even_say_what_is_wrong_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "imprint_launch.damage", None)
+    monkeypatch.setitem(sys.modules, "imprint_launch.unusable", None)
     monkeypatch.setattr(sys, "argv", ["-c", "status"])
     monkeypatch.setattr("site.main", lambda: None)
     assert entering.enter("/") == 1

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from imprint.errors import ImprintError
-from imprint_launch import building, damage
+from imprint_launch import building, unusable
 from imprint_launch.progress import Progress
 from support.sandbox import run_in
 
@@ -119,7 +119,7 @@ def test_what_fails_at_an_import_has_its_cause(
 ) -> None:
     """A module of Python's own that is missing is no damage that building anew would mend."""
     monkeypatch.setattr(sys, "argv", ["imprint", "status", "--json"])
-    assert damage.tell_damage(error, Path("/no/env")) == 1
+    assert unusable.tell_unusable(error, Path("/no/env")) == 1
     answer = json.loads(capsys.readouterr().out)["errors"][0]
     assert answer["code"] == code
     assert answer["hint"]

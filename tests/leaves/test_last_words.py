@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from imprint.last_words import LIMIT, decisive_line, how_it_ended, why_it_ended
+from imprint.last_words import LIMIT, decisive_line, how_it_ended, is_of_outside, why_it_ended
 
 # Raised by numpy 2.3 where a library of its own is missing; read 2026-12-01.
 NUMPY = """\
@@ -178,3 +178,12 @@ def test_without_a_word_the_end_itself_says_why(code: int | None, text: str, say
 def test_windows_codes_are_read_as_windows_writes_them() -> None:
     assert how_it_ended(0xC0000005) == "exit code 0xC0000005"
     assert how_it_ended(2) == "exit code 2"
+
+
+@pytest.mark.parametrize(
+    ("ended", "outside"),
+    [("SIGKILL", True), ("SIGHUP", True), ("signal 77", True), ("SIGSEGV", False), ("SIGILL", False)]
+    + [(other, False) for other in ("timeout", "exit code 1", "exit code 0xC0000005")],
+)
+def test_a_signal_that_a_process_does_not_bring_upon_itself_comes_from_outside(ended: str, *, outside: bool) -> None:
+    assert is_of_outside(ended) is outside

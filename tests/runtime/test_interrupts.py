@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from imprint.errors import InterruptedByUserError
-from imprint.runtime.interrupts import deferred, interruptible
+from imprint.runtime.interrupts import held_back, interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +25,16 @@ def _as_before() -> Iterator[None]:
     ("number", "code", "exit_code"),
     [(signal.SIGINT, "interrupted", 130), (signal.SIGTERM, "interrupted", 130), (signal.SIGHUP, "hangup", 129)],
 )
-@pytest.mark.parametrize("held_back", [False, True])
+@pytest.mark.parametrize("holding", [False, True])
 def test_each_ends_with_an_error_that_says_what_stays(
-    number: signal.Signals, code: str, exit_code: int, held_back: bool
+    number: signal.Signals, code: str, exit_code: int, holding: bool
 ) -> None:
     before = signal.getsignal(number)
     cleaned = []
 
     def body() -> None:
         try:
-            with deferred() if held_back else contextlib.nullcontext():
+            with held_back() if holding else contextlib.nullcontext():
                 os.kill(os.getpid(), number)
                 cleaned.append("the rest of what must not be cut")
         finally:
@@ -45,7 +45,7 @@ def test_each_ends_with_an_error_that_says_what_stays(
     assert (caught.value.specific_code, caught.value.exit_status) == (code, exit_code)
     assert caught.value.hint
     assert cleaned[-1] == "up"
-    assert len(cleaned) == 1 + held_back
+    assert len(cleaned) == 1 + holding
     assert signal.getsignal(number) == before
 
 

@@ -9,6 +9,7 @@ from imprint.diagnosis.circumstances import install, install_planned, reinstall,
 from imprint.diagnosis.facts import Facts, Loaded, Runtimes
 from imprint.diagnosis.findings import ERROR, WARNING, Observation, ok, skipped
 from imprint.diagnosis.standing import gpu_wanted, verdict_of, what_embeddings_run_on
+from imprint.last_words import is_of_outside
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.verdict import BROKEN, STARTUP, Problem
@@ -97,7 +98,7 @@ def _ended(facts: Facts, loaded: Loaded, ended: str) -> Observation:
     hangs: FindingStatus = ERROR if early else WARNING
     if ended == "timeout":
         return Observation("runtime-hangs", hangs, f"{doing} did not finish in time")
-    if ended in {"SIGKILL", "SIGTERM"}:
+    if is_of_outside(ended):
         seen = f"{doing} was killed from outside ({ended}), perhaps because memory ran out"
         return Observation("runtime-hangs", hangs, seen)
     if (blamed := _outside(facts, ended, loaded.error or "", loaded.talk) or _startup(facts)) is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from imprint.last_words import signal_name
+from imprint.last_words import is_of_outside, signal_name
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import Broken, broken_library, cause_in, missing_cudnn, plain
@@ -29,7 +29,6 @@ _FAILED: Mapping[str, FailureKind] = {"conv": "conv-failed", "matmul": "matmul-f
 SCARCE = 300 * 1024 * 1024
 """Bytes. A context and cuBLAS's workspace alone take about this much: with less free, no failure says anything."""
 
-_CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS"})
 _SHORT_OF_SOMETHING: Mapping[int, FailureKind] = {
     errno.EAGAIN: "out-of-memory",
     errno.ENOMEM: "out-of-memory",
@@ -142,9 +141,9 @@ def _exit(code: int) -> _End | None:
         crashed = sys.platform == "win32" and code >= 0xC0000000
         return ("crashed", "crashed", f"the check crashed with code 0x{code:08X}") if crashed else None
     name = signal_name(-code)
-    if name in _CRASHES:
-        return "crashed", "crashed", f"the check crashed with {name}"
-    return "inconclusive", "killed", f"the check was killed from outside with {name}"
+    if is_of_outside(name):
+        return "inconclusive", "killed", f"the check was killed from outside with {name}"
+    return "crashed", "crashed", f"the check crashed with {name}"
 
 
 def _not_started(why: str) -> _End:

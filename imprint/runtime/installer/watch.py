@@ -17,7 +17,7 @@ from imprint.errors import NetworkError
 from imprint.hints import helps
 from imprint.paths import Home
 from imprint.runtime.installer import space
-from imprint.runtime.interrupts import deferred
+from imprint.runtime.interrupts import held_back
 from imprint.sizes import in_units
 from imprint.state.files import raise_for_write
 
@@ -92,7 +92,7 @@ def run_installer(
     """
     process = None
     try:
-        with deferred():
+        with held_back():
             process = _start(argv, environ, home)
         if watch is not None:
             watch.begin()

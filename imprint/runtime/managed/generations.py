@@ -80,7 +80,7 @@ def note_check(home: Home, found: Target, result: CheckResult, environ: Mapping[
         # It says something about that GPU (a verdict does), not about the files.
         return
     if result.device is None and found.waits_for_gpu:
-        # What was deferred is the check on a GPU.
+        # What is made elsewhere is the check on a GPU.
         return
     manifest = replace(found.manifest, check=proof_of(result, found, environ).to_json())
     path = target.generation_folder(home, found.generation) / "manifest.json"
@@ -124,14 +124,14 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
     device: Device | None,
     environ: Mapping[str, str],
     check: Check,
-    deferred: bool = False,
+    elsewhere: bool = False,
     deep: bool = False,
     on_event: OnEvent,
 ) -> Staged:
     """Build a generation beside the others, verify its files, and run the check in it.
 
     With `deep` every file's hash is compared, not only its size. The check's answer is in the result, good or bad.
-    `deferred` says that it does not count as the generation's own, since another machine will run it.
+    `elsewhere` says that it does not count as the generation's own, since another machine will run it.
     Whatever stops this, the half-made folder is removed. Raises as `Uv.install` does, and IntegrityError when the
     files are not what their RECORD says even after a fresh download.
     """
@@ -158,7 +158,7 @@ def stage(  # noqa: PLR0913 - all but the first three are keywords
             distributions={found.name: found.version or "" for found in seen.distributions},
             size=sum(found.size for found in seen.distributions),
         )
-        if not deferred:
+        if not elsewhere:
             made = Target(
                 prefix, target.interpreter_of(prefix), True, prefix.name, recipe.build, recipe.version, None, manifest
             )

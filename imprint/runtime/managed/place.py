@@ -129,7 +129,7 @@ class ManagedChange:
             device=self._device,
             environ=self.place.environ,
             check=check,
-            deferred=self.place.elsewhere,
+            elsewhere=self.place.elsewhere,
             deep=self.repair,
             on_event=on_event,
         )

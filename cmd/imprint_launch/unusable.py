@@ -10,7 +10,7 @@ from imprint.causes.errors import error_of, outside_error
 from imprint_launch.failure import Failure, report
 
 
-def tell_damage(error: Exception, env: Path) -> int:
+def tell_unusable(error: Exception, env: Path) -> int:
     """Say what is wrong with the tool environment at `env` and what helps, and return the exit code.
 
     It is the one that the launcher chose, never what this interpreter takes for its own place: a person is told to
