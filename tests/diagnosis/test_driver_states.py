@@ -86,7 +86,7 @@ def test_a_gpu_that_waits_while_the_cpu_is_the_default(env: Foreign, driver: Fak
         if waits:
             assert told["gpu-waits"]["status"] == "ok"
             assert "NVIDIA RTX A4000" in told["gpu-waits"]["seen"]
-            assert "`imprint config set model.device gpu`" in told["gpu-waits"]["fix"]
+            assert "`imprint config set model.device auto`" in told["gpu-waits"]["fix"]
 
 
 def test_hidden_devices(env: Foreign, driver: FakeDriver) -> None:
