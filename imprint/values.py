@@ -16,6 +16,10 @@ Value = str | int | bool
 """What a setting can be: a word, a number, yes or no."""
 
 
+SCHEMA: Final = 1
+"""The form of documents and files that is written, and the newest that is read."""
+
+
 class Absent(Enum):
     """The type of `ABSENT`, which a field holds whose key the JSON form then lacks; false, so that `if` passes it."""
 
@@ -91,6 +95,14 @@ class Record:
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"cannot delete {name}: {type(self).__name__} is a value")
+
+
+class Document(Record):
+    """A record that stands alone, as a document or a file, and says which form it has."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document."""
+        return {"schema": SCHEMA, **super().to_json()}
 
 
 T = TypeVar("T", bound=Record)

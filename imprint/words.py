@@ -11,17 +11,9 @@ RunsOn = Literal["cpu", "gpu", "none"]
 """What is computed on in fact."""
 
 NvidiaStatus = Literal[
-    "ok",
-    "none",
-    "driver-missing",
-    "no-device",
-    "bad-visible-devices",
-    "driver-mismatch",
-    "compat-unsupported",
-    "uvm-unavailable",
-    "timeout",
-    "error",
-]
+    "ok", "none", "driver-missing", "no-device", "bad-visible-devices", "driver-mismatch", "compat-unsupported",
+    "uvm-unavailable", "timeout", "error",
+]  # fmt: skip
 """How NVIDIA's driver answered; None is unknown."""
 
 GpuKind = Literal["discrete", "integrated", "software"]
@@ -37,22 +29,9 @@ Outcome = Literal["ok", "failed", "inconclusive", "crashed"]
 """How a check ended."""
 
 FailureKind = Literal[
-    "no-kernel",
-    "library-missing",
-    "conv-failed",
-    "matmul-failed",
-    "ort-failed",
-    "wrong-numbers",
-    "wrong-device",
-    "provider-failed",
-    "import-failed",
-    "not-started",
-    "crashed",
-    "timeout",
-    "out-of-memory",
-    "busy",
-    "killed",
-]
+    "no-kernel", "library-missing", "conv-failed", "matmul-failed", "ort-failed", "wrong-numbers", "wrong-device",
+    "provider-failed", "import-failed", "not-started", "crashed", "timeout", "out-of-memory", "busy", "killed",
+]  # fmt: skip
 """How a check that is not ok ended: failed up to `not-started`, then crashed, then inconclusive."""
 
 Origin = Literal["flag", "env", "file", "default"]

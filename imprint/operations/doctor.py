@@ -33,17 +33,9 @@ from imprint.values import ABSENT, Absent, Record, replace
 from imprint.words import RunsOn
 
 __all__ = [
-    "Checks",
-    "Counts",
-    "DoctorOptions",
-    "Explanation",
-    "Finding",
-    "Report",
-    "codes",
-    "diagnose",
-    "explain_code",
+    "Checks", "Counts", "DoctorOptions", "Explanation", "Finding", "Report", "codes", "diagnose", "explain_code",
     "list_checks",
-]
+]  # fmt: skip
 
 TEXT = "a text to see whether embedding works"
 

@@ -28,23 +28,15 @@ from imprint.runtime.place import Change, Changed, EnvironmentChanges
 from imprint.runtime.verdict import decide
 from imprint.situation import homes
 from imprint.situation.reading import notices_of
-from imprint.situation.status import Status, status_of
+from imprint.situation.status import status_of
 from imprint.situation.verdict import look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
 from imprint.values import ABSENT, Absent, replace
 
 __all__ = [
-    "CONFIRM_ABOVE",
-    "Changed",
-    "DeferredFolder",
-    "EnvironmentChanges",
-    "Seams",
-    "SetupOptions",
-    "SetupResult",
-    "Status",
-    "setup",
-]
+    "CONFIRM_ABOVE", "Changed", "DeferredFolder", "EnvironmentChanges", "Seams", "SetupOptions", "SetupResult", "setup",
+]  # fmt: skip
 
 
 def setup(context: Context, options: SetupOptions, on_event: OnEvent, *, seams: Seams = REAL) -> Result[SetupResult]:

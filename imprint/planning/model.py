@@ -7,22 +7,9 @@ value has its fields as keys (`Record.to_json`), and `wire.py` reads it. Nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from imprint.values import ABSENT, Absent, Record, Value
+from imprint.values import ABSENT, Absent, Document, Record, Value
 from imprint.words import AskedDevice, GateOutcome, GpuKind, NvidiaStatus
-
-SCHEMA = 1
-"""The form of the documents that is written, and the newest that is read."""
-
-
-class Document(Record):
-    """A record that stands alone as a document, and says which form it has."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document."""
-        return {"schema": SCHEMA, **super().to_json()}
-
 
 # --- what was seen -----------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from imprint.planning import documents as doc
-from imprint.planning.model import SCHEMA, Document, Machine, Plan, Verdict
-from imprint.values import Absent, Record, types_of
+from imprint.planning.model import Machine, Plan, Verdict
+from imprint.values import SCHEMA, Absent, Document, Record, types_of
 
 _PLAIN: Mapping[Any, doc.Reader] = {str: doc.text, int: doc.number, bool: doc.truth}
 

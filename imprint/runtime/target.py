@@ -21,6 +21,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import UNHEARD, Finding, Findings
+from imprint.values import Document
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _LONGEST_CONFIG = 64 * 1024
@@ -87,8 +88,7 @@ class Target:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Document):
     """`data/current.json`: the current generation, since when, and the one kept for a rollback."""
 
     generation: str
@@ -123,13 +123,7 @@ def read_pointer(home: Home, findings: Findings = UNHEARD) -> Pointer | None:
 
 def write_pointer(home: Home, pointer: Pointer) -> None:
     """Make `pointer.generation` current, atomically. The caller holds the mutex."""
-    value = {
-        "schema": 1,
-        "generation": pointer.generation,
-        "since": pointer.since,
-        "previous": pointer.previous,
-    }
-    files.write_json(home.current, value, within=home.root)
+    files.write_json(home.current, pointer.to_json(), within=home.root)
 
 
 def read_manifest(home: Home, generation: str, findings: Findings = UNHEARD) -> Manifest | None:

@@ -6,7 +6,6 @@ Written by whoever starts a worker, without the mutex: the file is replaced whol
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from imprint import clock, touch
@@ -14,11 +13,11 @@ from imprint.errors import ImprintError
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import UNHEARD, Findings
+from imprint.values import Document, fields_of, replace
 from imprint.words import CPU_PROVIDER
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
+class LastRun(Document):
     """One start. `asked` is cpu or gpu; `provider` the one that the session really had; `time` ISO 8601 UTC.
 
     `generation` names the target's generation and `model` the model that was loaded.
@@ -49,7 +48,7 @@ def read(home: Home, findings: Findings = UNHEARD) -> LastRun | None:
     value = files.read_note(path_of(home), within=home.root, findings=findings)
     if value is None:
         return None
-    names = ("asked", "provider", "generation", "model", "time")
+    names = fields_of(LastRun)
     if not all(isinstance(value.get(name), str) for name in names):
         findings.damaged(path_of(home), "is not a record of a start")
         return None
@@ -62,9 +61,7 @@ def note(home: Home, run: LastRun) -> None:
         before = read(home)
         if before is not None and replace(before, time=run.time) == run:
             return
-        stamp = clock.now()
-        value = {"schema": 1, **asdict(replace(run, time=stamp))}
-        files.write_json(path_of(home), value, within=home.root)
+        files.write_json(path_of(home), replace(run, time=clock.now()).to_json(), within=home.root)
 
 
 def forget(home: Home) -> None:

@@ -13,9 +13,9 @@ import pytest
 import imprint.operations
 from contracts.shapes import SHAPES
 from imprint.operations import bundle, check, config, devices, doctor, embed, model, prune, rollback, setup, status
-from imprint.planning.model import SCHEMA, Document, Machine, Plan
+from imprint.planning.model import Machine, Plan
 from imprint.results import Notice, Result
-from imprint.values import Absent, Record, types_of
+from imprint.values import SCHEMA, Absent, Document, Record, types_of
 
 SHOWN: Mapping[str, type[Record]] = {
     "remark": Notice,

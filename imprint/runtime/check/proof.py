@@ -68,20 +68,6 @@ class Proof(Record):
         """Whether the target computed what it should."""
         return self.outcome == "ok"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the form in which state files keep it."""
-        return {
-            "outcome": self.outcome,
-            "kind": self.kind,
-            "detail": self.detail,
-            "provider": self.provider,
-            "time": self.time,
-            "lacks": list(self.lacks),
-            "on": dict(self.on),
-            "paths": list(self.paths),
-            "reads": None if self.reads is None else {"ir": self.reads.ir, "opset": self.reads.opset},
-        }
-
 
 def proof_of(result: CheckResult, target: Target, environ: Mapping[str, str]) -> Proof:
     """Return what a check of `target` that was just made proves."""

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from imprint.runtime.distributions.inventory import Inventory
 from imprint.runtime.foreign.environment import identity_of
 from imprint.state import files
 from imprint.state.findings import UNHEARD, Findings
+from imprint.values import SCHEMA, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(Record):
     """The intent of a change, written before it and removed after it.
 
     `uninstall` holds names, `install` versions by name, `files` the paths that any of them owns and `folders` those
@@ -36,22 +36,21 @@ class Journal:
     version: str
     since: str
     uninstall: tuple[str, ...] = ()
-    install: Mapping[str, str] = field(default_factory=dict)
+    install: Mapping[str, str] = {}
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     repair: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Record):
     """What the last finished run left: the build, and the distributions that are there because of us."""
 
     build: str
     version: str
     lock: str
     since: str
-    installed: Mapping[str, str] = field(default_factory=dict)
+    installed: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,24 +130,7 @@ def is_unfinished(found: Journal | None, seen: Inventory) -> bool:
 
 def write_journal(store: Store, journal: Journal) -> None:
     """Record the intent so that it survives a power cut."""
-    files.write_json(
-        store.journal,
-        {
-            "schema": 1,
-            "prefix": os.fspath(store.prefix),
-            "identity": identity_of(store.prefix),
-            "build": journal.build,
-            "version": journal.version,
-            "since": journal.since,
-            "uninstall": list(journal.uninstall),
-            "install": dict(journal.install),
-            "files": list(journal.files),
-            "folders": list(journal.folders),
-            "kept": list(journal.kept),
-            "repair": journal.repair,
-        },
-        within=store.root,
-    )
+    _write(store, store.journal, journal.to_json())
 
 
 def read_receipt(store: Store, findings: Findings = UNHEARD) -> Receipt | None:
@@ -184,20 +166,7 @@ def installed_by_us(home: Home) -> frozenset[str] | None:
 
 def write_receipt(store: Store, receipt: Receipt) -> None:
     """Record what a finished run left."""
-    files.write_json(
-        store.receipt,
-        {
-            "schema": 1,
-            "prefix": os.fspath(store.prefix),
-            "identity": identity_of(store.prefix),
-            "build": receipt.build,
-            "version": receipt.version,
-            "lock": receipt.lock,
-            "since": receipt.since,
-            "installed": dict(receipt.installed),
-        },
-        within=store.root,
-    )
+    _write(store, store.receipt, receipt.to_json())
 
 
 def read_proof(store: Store, findings: Findings = UNHEARD) -> dict[str, Any] | None:
@@ -207,8 +176,7 @@ def read_proof(store: Store, findings: Findings = UNHEARD) -> dict[str, Any] | N
 
 def write_proof(store: Store, proof: Mapping[str, Any]) -> None:
     """Keep what a check found; it is only a convenience, so it may be lost in a power cut."""
-    value = {"schema": 1, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix), **proof}
-    files.write_json(store.proof, value, within=store.root, durable=False)
+    _write(store, store.proof, proof, durable=False)
 
 
 def read_refused(store: Store) -> dict[str, Any] | None:
@@ -219,8 +187,7 @@ def read_refused(store: Store) -> dict[str, Any] | None:
 
 def write_refused(store: Store, wheels: Mapping[str, Any]) -> None:
     """Keep what the wheels of a refused change bring, by name and version."""
-    value = {"schema": 1, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix), "wheels": wheels}
-    files.write_json(store.refused, value, within=store.root, durable=False)
+    _write(store, store.refused, {"wheels": wheels}, durable=False)
 
 
 def finish(store: Store) -> None:
@@ -228,6 +195,12 @@ def finish(store: Store) -> None:
     touch.remove_file(store.refused, within=store.folder)
     touch.remove_file(store.journal, within=store.folder)
     touch.sync_folder(store.folder)
+
+
+def _write(store: Store, path: Path, record: Mapping[str, Any], *, durable: bool = True) -> None:
+    """Keep a record with the environment that it is of."""
+    of = {"schema": SCHEMA, "prefix": os.fspath(store.prefix), "identity": identity_of(store.prefix)}
+    files.write_json(path, {**of, **record}, within=store.root, durable=durable)
 
 
 def _known(store: Store, value: dict[str, Any] | None) -> dict[str, Any] | None:
