@@ -34,6 +34,7 @@ from imprint.runtime.check import reads
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.children import HIDDEN, INSIDE, Mode, child_arguments, child_environment
 from imprint.runtime.check.outside import outside_cause
+from imprint.values import Record
 from imprint.words import CPU_PROVIDER
 
 _FRAME_TEXTS = 256
@@ -75,8 +76,7 @@ class Settings:
     silent_seconds: float = SILENT_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Record):
     """What a worker that is ready says: the provider in use (not the one asked for) and ONNX Runtime's version."""
 
     provider: str
@@ -89,23 +89,20 @@ class Hello:
         return self.provider != CPU_PROVIDER
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """The next `count` rows in the order of the texts, encoded as the settings say."""
 
     count: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Record):
     """How many texts have been embedded so far; their rows follow later."""
 
     done: int
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Record):
     """The end of a run: texts, how many of them were cut, tokens, tokens with padding, peak memory of the worker."""
 
     texts: int

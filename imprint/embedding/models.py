@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from imprint.resources import data_path, lock_path
 from imprint.runtime.events import Event, OnEvent
 from imprint.state import files
 from imprint.state.files import raise_for_write
+from imprint.values import Record
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.weights", "tokenizer.json"
 """The files of an installed model; the first two are made of the one that was downloaded."""
@@ -30,8 +30,7 @@ Installer = Callable[[Path, Path], None]
 """Puts the wheels of a hashed lock (first argument) into a folder (second), from the cache where it holds them."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Record):
     """A file with known content. `source` is where it lies among the lock's wheels, None for one that we make."""
 
     name: str
@@ -40,8 +39,7 @@ class File:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Record):
     """One model of the catalogue.
 
     `max_tokens` is what it was trained for and the default, `positions` the most it can take. `differs` says how its
@@ -79,8 +77,7 @@ class Model:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Record):
     """All models we know, by name, and the one that is used when none is named."""
 
     default: str
@@ -95,8 +92,7 @@ class Catalogue:
         raise InvalidValueError(f"unknown model: {name}", hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
+class ModelFiles(Record):
     """Where an installed model's files lie."""
 
     model: Path
@@ -307,8 +303,7 @@ def _has_others(model: Model, place: Path) -> bool:
     return any(path.name not in ours or access.is_folder(path) for path in place.iterdir())
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Record):
     """What was removed of a model: files, and their bytes. `left` are files in its folder that are not ours."""
 
     files: tuple[str, ...]

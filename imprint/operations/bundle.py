@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imprint import ownership, resources
@@ -34,7 +33,7 @@ from imprint.situation.inputs import gather_what_if, load_builds
 from imprint.sizes import in_units
 from imprint.state import config
 from imprint.state.files import raise_for_write
-from imprint.values import Record
+from imprint.values import Record, replace
 
 PLATFORMS = re.compile(r"(?P<os>linux|windows|macos)-(?P<arch>x86_64|aarch64)")
 
@@ -42,8 +41,7 @@ TOOL_LOCKS = ("tool.txt", "uv.txt")
 """What the launcher's own first start needs there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BundleOptions:
+class BundleOptions(Record):
     """What to collect, and where to. `target` is a platform such as `linux-x86_64`, or the file of a machine document.
 
     `python` replaces the target's Python. `lock_path` finds the locks; tests have their own.

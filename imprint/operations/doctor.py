@@ -11,7 +11,6 @@ import platform
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import __version__
@@ -40,8 +39,7 @@ __all__ = [
 TEXT = "a text to see whether embedding works"
 
 
-@dataclass(frozen=True, slots=True)
-class DoctorOptions:
+class DoctorOptions(Record):
     """Which checks to run (none named: all) on which environment (None: the managed one), and how.
 
     `strict`: warnings count as errors; `deep`: files are hashed; `report`: one block for a bug report besides.

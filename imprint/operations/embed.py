@@ -7,7 +7,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -42,7 +41,7 @@ from imprint.state.config import Config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
 from imprint.state.settings import BATCH_TOKENS
-from imprint.values import Record
+from imprint.values import Record, replace
 from imprint.words import RunsOn
 
 INPUT_FORMATS = ("lines", "jsonl")
@@ -50,8 +49,7 @@ INPUT_FORMATS = ("lines", "jsonl")
 __all__ = ["STDOUT", "EmbedOptions", "embed"]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedOptions:
+class EmbedOptions(Record):
     """What to embed, and where to. Either `texts` or `input` (a path, or `-` for standard input).
 
     `output` None, or a name of it such as `-`, writes to standard output. `query` uses the model's prefix for queries
@@ -86,8 +84,7 @@ class EmbedSummary(Record):
     worker_peak_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Record):
     """Where the model will run, as far as that is known before it does."""
 
     target: Target
@@ -123,7 +120,7 @@ def embed(  # noqa: PLR0913 - all but the first three are keywords
     model = load_catalogue().model(settings.text("model.name"))
     findings = Findings()
     place = _place(context, options, findings)
-    worker_settings = replace(_settings(context, options, settings, model, place), worker=worker_package)
+    worker_settings = _settings(context, options, settings, model, place, worker_package)
     warnings = [*notices_of(findings), *unused_gpu_device(context)]
     if (mistaken := text_that_is_a_file(options)) is not None:
         warnings.append(mistaken)
@@ -255,7 +252,9 @@ def _no_gpu(place: _Place) -> ImprintError:
     return ImprintError(f"a GPU is required, but none is planned: {plan.reason}", hint=hint, code=plan.code)
 
 
-def _settings(context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place) -> Settings:
+def _settings(  # noqa: PLR0913, PLR0917 - one call site
+    context: Context, options: EmbedOptions, settings: Config, model: Model, place: _Place, worker: Path
+) -> Settings:
     files = model_files(context.home, model.name, setup=command_for(place.target))
     max_tokens = _number(settings, "model.max_tokens", model.max_tokens)
     model.check_tokens(max_tokens)
@@ -275,6 +274,7 @@ def _settings(context: Context, options: EmbedOptions, settings: Config, model: 
         gpu_batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["gpu"]),
         repair=f"{command_for(None)} --repair" if options.venv is None else command_for(place.target),
         environ=context.environ,
+        worker=worker,
     )
 
 

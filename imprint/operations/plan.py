@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from imprint.results import Notice, Result
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, advised, gather, gather_what_if, load_builds
 from imprint.state.findings import Findings
-from imprint.values import replace as replace_value
+from imprint.values import Record, replace
 
 if TYPE_CHECKING:
     from imprint.runtime.target import Target
@@ -30,8 +29,7 @@ from imprint.situation.documents import LONGEST, parse_installed, parse_python_o
 __all__ = ["Download", "PlanOptions", "download_for", "plan"]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
+class PlanOptions(Record):
     """What to plan for. `machine` and `verdicts` are paths, `machine` also `-` for what `stdin` gives.
 
     With `machine` no local state is read; `verdicts`, `installed` (`BUILD[==VERSION]`) and `python` replace what is
@@ -71,9 +69,9 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
             pending, warnings_found, errors = _judged(context, target, inputs, prove)
             warnings = (*warnings, *warnings_found)
     warnings = (*warnings, *unused_gpu_device(context))
-    told = replace_value(inputs.plan, pending=inputs.plan.pending if pending is None else pending)
+    told = replace(inputs.plan, pending=inputs.plan.pending if pending is None else pending)
     if told.installed is None and options.installed is None and target is not None and target.version is not None:
-        told = replace_value(told, installed=Installed(None, target.version))
+        told = replace(told, installed=Installed(None, target.version))
     refused = _refused(inputs)
     if options.check and refused is not None:
         errors = (refused,)
@@ -82,7 +80,7 @@ def plan(context: Context, options: PlanOptions, *, prove: Prove | None = None) 
     if options.explain:
         from imprint.planning.explain import explain
 
-        told = replace_value(told, gates=explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts))
+        told = replace(told, gates=explain(inputs.request, inputs.machine, inputs.builds, inputs.verdicts))
     return Result(told, warnings, errors)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import resources
@@ -26,13 +26,13 @@ from imprint.runtime.managed.recipe import own_interpreter
 from imprint.situation.asked import unused_gpu_device
 from imprint.situation.inputs import Inputs, request_of
 from imprint.state import config, mutex
+from imprint.values import Record, replace
 
 CONFIRM_ABOVE = 100 * 10**6
 """Bytes; a smaller download is not worth a question."""
 
 
-@dataclass(frozen=True, slots=True)
-class SetupOptions:
+class SetupOptions(Record):
     """How to set up. The device and the model are configuration, and come with the context's flags.
 
     `venv` is somebody's own environment, changed in place; None is the managed target. `machine` is the document of
@@ -52,11 +52,10 @@ class SetupOptions:
     wait_seconds: float = mutex.DEFAULT_WAIT
     command: str = "imprint setup"
     document: str | None = None
-    confirm: Callable[[Plan], bool] | None = field(default=None, compare=False)
+    confirm: Callable[[Plan], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Seams:
+class Seams(Record):
     """What setup asks of the world around it; tests play it. `machine` None: this one is surveyed."""
 
     machine: Machine | None = None

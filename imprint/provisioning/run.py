@@ -6,7 +6,7 @@ What differs between the managed target and somebody's own environment is in the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +58,7 @@ from imprint.situation.targets import damage_in, withheld_from
 from imprint.situation.verdict import default_hint, elsewhere_line, errors_of, holds, judge_just_proved, look_at
 from imprint.state import config
 from imprint.state.findings import Findings
-from imprint.values import ABSENT, Absent, Record
-from imprint.values import replace as replace_value
+from imprint.values import ABSENT, Absent, Record, replace
 
 
 class SetupResult(Record):
@@ -109,8 +108,7 @@ def download_for_change(context: Context, inputs: Inputs, change: Change, seams:
     return download_into(context, inputs, change.install, base, kept_for(context, inputs))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Record):
     """How a run ended: the plan it followed, what is there now, and the check that was made, if any.
 
     `proved`: a check on the planned GPU holds; `refused` is why nothing was done, or what the last check found.
@@ -203,7 +201,7 @@ class Run:
     def _status(self, verdict: TargetVerdict, ended: _Ended, plan: Plan) -> Status:
         status = status_of(verdict, default_hint(self.context, plan, self.place.prefix))
         if self._elsewhere and ended.refused is None and ended.target is not None:
-            return replace_value(status, line=elsewhere_line(plan), runs_on="none", embeds=False, device=None)
+            return replace(status, line=elsewhere_line(plan), runs_on="none", embeds=False, device=None)
         return status
 
     def _not_configured(self, ended: _Ended) -> tuple[Notice, ...]:
@@ -410,4 +408,4 @@ def _as_done(plan: Plan, target: Target | None) -> Plan:
     if target is None or target.build is None:
         return plan
     pending = (target.build, target.version) != (plan.build, plan.version)
-    return replace_value(plan, installed=Installed(target.build, target.version), pending=pending)
+    return replace(plan, installed=Installed(target.build, target.version), pending=pending)

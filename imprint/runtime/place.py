@@ -7,7 +7,6 @@ Setup drives either in the same way: what is there (`current`), what a plan woul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -84,8 +83,7 @@ class EnvironmentChanges(Record):
     removed_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Record):
     """How a change ended: what is there now, and the check. `made`: the planned build is what is there now."""
 
     target: Target | None

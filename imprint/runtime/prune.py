@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import access
@@ -25,10 +24,10 @@ from imprint.runtime.managed import deferred, generations
 from imprint.runtime.managed.deferred import Deferred, Waiting
 from imprint.runtime.managed.removal import remove, unneeded
 from imprint.runtime.target import Manifest, Pointer
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Pruned:
+class Pruned(Record):
     """What pruning did: the ids it removed, what waits, and the bytes that became free on the disk.
 
     `waiting` are packages that the cache could not drop now; the next run tries again.
@@ -76,8 +75,7 @@ def prune(home: Home, uv: Uv, *, keep_previous: bool = True, known: Iterable[str
     return Pruned(removed, left, freed, waiting)
 
 
-@dataclass(frozen=True, slots=True)
-class Freeable:
+class Freeable(Record):
     """The bytes that pruning would free now: in generations, and in the cache alone.
 
     `kept` are those of the cache that it keeps for another try of a GPU, until somebody prunes.

@@ -21,14 +21,13 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.findings import UNHEARD, Finding, Findings
-from imprint.values import Document
+from imprint.values import Document, Record
 
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _LONGEST_CONFIG = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Record):
     """What a generation holds and how it was made; sizes in bytes, times ISO 8601 UTC.
 
     `locks` maps a lock's file name to the SHA-256 of its bytes, `distributions` a normalized name to its version.

@@ -13,7 +13,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import clock, ownership, touch
@@ -22,6 +21,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.state import files
 from imprint.state.files import raise_for_write
+from imprint.values import Record
 
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
@@ -34,8 +34,7 @@ DEFAULT_WAIT = 60.0
 _HELD = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Record):
     """The process that holds the mutex, as it described itself; `since` is ISO 8601 UTC."""
 
     pid: int

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from imprint.last_words import decisive_line, shortened
 from imprint.runtime.check.libraries import CUDNN_FILES, supplier_of
+from imprint.values import Record
 from imprint.words import FailureKind, Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record):
     """A cause with an outcome and a kind of its own; `detail` is a sentence fragment."""
 
     outcome: Outcome
@@ -24,8 +23,7 @@ class Cause:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Record):
     """A library that was not found, or, with `flaw`, was found and cannot be loaded."""
 
     library: str

@@ -6,7 +6,6 @@ import errno
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from imprint.last_words import is_of_outside, signal_name
@@ -15,7 +14,7 @@ from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import Broken, broken_library, cause_in, missing_cudnn, plain
 from imprint.runtime.check.reads import Needs, needs_from_json
 from imprint.runtime.check.result import CPU, CUDA, STEPS, CheckResult, GpuMemory, Step
-from imprint.values import fields_of
+from imprint.values import Record, fields_of
 from imprint.words import FailureKind, Outcome
 
 _End = tuple[Outcome, FailureKind, str]
@@ -54,8 +53,7 @@ def judge(provider: str, device: Device | None, ended: ChildResult, facts: Mappi
     return told.result("ok", None, None) if bad is None else _failed(told, bad)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
+class _Reply(Record):
     """What the child told, made safe.
 
     `sessions` has the providers of each step's session, `text` is all that it and its libraries wrote.
@@ -68,9 +66,9 @@ class _Reply:
     text: str
     at: str | None = None
     preload: str = ""
-    build: Mapping[str, Any] = field(default_factory=dict)
+    build: Mapping[str, Any] = {}
     memory: GpuMemory | None = None
-    libraries: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = {}
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     reads: Needs | None = None

@@ -7,7 +7,8 @@ suffix, except cuDNN's.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from imprint.values import Record
 
 _PARTS = {
     "cublas": "cublas",
@@ -30,8 +31,7 @@ CUDNN_FILES = {"linux": "libcudnn.so.9", "windows": "cudnn64_9.dll"}
 """What a build asks for when an operation needs cuDNN, by operating system; every build we plan uses cuDNN 9."""
 
 
-@dataclass(frozen=True, slots=True)
-class Supplier:
+class Supplier(Record):
     """What brings a library: `wheel` is its distribution's name, None where no wheel does; `told` ends a sentence."""
 
     wheel: str | None

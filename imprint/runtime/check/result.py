@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from imprint.planning.model import Device
@@ -104,8 +103,7 @@ class CheckReport(Record):
     recorded: bool | Absent = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Record):
     """What a check proved.
 
     `kind` says how a check ended that is not ok. `detail` is one sentence fragment, never the libraries' own text at
@@ -124,12 +122,12 @@ class CheckResult:
     detail: str | None = None
     library: str | None = None
     wanted_by: str | None = None
-    steps: Mapping[str, Step] = field(default_factory=dict)
+    steps: Mapping[str, Step] = {}
     package: str | None = None
     version: str | None = None
     wheel: str | None = None
     memory: GpuMemory | None = None
-    libraries: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, str] = {}
     lacks: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     reads: Needs | None = None

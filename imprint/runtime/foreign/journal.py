@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +52,7 @@ class Receipt(Record):
     installed: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Record):
     """The folder of one environment, and what lies where in it."""
 
     prefix: Path

@@ -11,7 +11,6 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,13 @@ from imprint.errors import ImprintError, IntegrityError
 from imprint.hints import helps
 from imprint.planning.model import Platform
 from imprint.runtime.installer.uv import TargetPlatform, Uv
+from imprint.values import Record
 
 _GLIBC = (17, 28, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40)
 """The glibc 2.x that the installer knows platforms for (uv 0.13, read 2026-11-29)."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Record):
     """One wheel: its name, SHA-256, size (None where the index does not say), and where it is."""
 
     distribution: str

@@ -25,6 +25,7 @@ from imprint.paths import Home
 from imprint.runtime.distributions.records import is_name
 from imprint.runtime.installer import space
 from imprint.runtime.installer.watch import Watch, run_installer
+from imprint.values import Record
 
 OLDEST = (0, 11)
 """uv releases before this one were not tried with our locks and arguments; an older one on PATH is not used."""
@@ -59,8 +60,7 @@ class Sources:
     index_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetPlatform:
+class TargetPlatform(Record):
     """A machine as uv names it: its platform, a Python like `3.12`, and the oldest macOS to serve."""
 
     triple: str

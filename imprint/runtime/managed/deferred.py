@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from imprint import touch
@@ -17,10 +16,10 @@ from imprint.paths import Home
 from imprint.runtime.distributions.records import is_name
 from imprint.state import files
 from imprint.state.findings import Findings
+from imprint.values import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(Record):
     """A folder that stays for now because the process `pid` has its files open; `size` in bytes."""
 
     path: Path
@@ -28,8 +27,7 @@ class Deferred:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Record):
     """What waits: folders, and names of distributions that the cache may hold for nothing.
 
     `kept` are names that the cache holds on purpose, for another try of a GPU build whose check failed.

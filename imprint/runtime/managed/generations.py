@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from imprint import access, clock, touch
@@ -32,6 +31,7 @@ from imprint.runtime.managed.recipe import Recipe
 from imprint.runtime.target import Manifest, Pointer, Target
 from imprint.state import files
 from imprint.state.files import raise_for_write
+from imprint.values import Record, replace
 
 KEEP_BELOW = 300 * 10**6
 """The generation before is kept for a rollback when it takes fewer bytes than this beyond what it shares."""
@@ -41,8 +41,7 @@ _OURS = re.compile(r"\d{8}T\d{6}Z-[\w.-]+")
 Check = Callable[[Path, Device | None, Mapping[str, str]], CheckResult]
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
+class Staged(Record):
     """A generation that is built and was checked, but is not current. `manifest` lacks nothing but being written."""
 
     prefix: Path
