@@ -1,7 +1,8 @@
 """Loads ONNX Runtime, tries it, and finds its libraries, and says after each stage what it saw.
 
 Arguments: REQUEST, a JSON object, and the file to answer in. REQUEST has `gpu` (whether to ask for one) and `names`
-(libraries to find). It judges nothing; `diagnosis/probe.py` does. A stage that ends the process is the last one begun.
+(libraries to find). It judges nothing; `diagnosis/gathering/loading.py` does. A stage that ends the process is the last
+one begun.
 """
 
 # ruff: noqa: ANN401 - ONNX Runtime and numpy are there only where this runs
