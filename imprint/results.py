@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from imprint.errors import ImprintError
-from imprint.values import Record, as_json
+from imprint.values import Record
 
-P_co = TypeVar("P_co", covariant=True)
+P_co = TypeVar("P_co", bound=Record, covariant=True)
 
 
 class Notice(Record):
@@ -39,8 +39,7 @@ class Result(Generic[P_co]):
     @property
     def data(self) -> dict[str, Any]:
         """The JSON form of the payload, `data` of the envelope."""
-        data: dict[str, Any] = as_json(self.payload)
-        return data
+        return self.payload.to_json()
 
     @property
     def ok(self) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from imprint.results import Result
+from imprint.values import Record
 
-P = TypeVar("P")
+P = TypeVar("P", bound=Record)
 
 
 class Answer:

@@ -6,6 +6,7 @@ import typer
 
 from imprint import errors
 from imprint.results import Notice, Result
+from imprint.values import Document, Record
 from imprint_cli.answer import Answer
 from imprint_cli.options import Json
 
@@ -14,14 +15,24 @@ CLASSES = {
 }
 
 
+class Found(Record):
+    """A payload of one field."""
+
+    path: str
+
+
+class Bare(Document):
+    """A document without fields."""
+
+
 def fine(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Answer with a warning."""
-    return Answer(Result({"path": "é\udc80"}, (Notice("odd", "something is odd", "look"),)), lambda data: data["path"])
+    return Answer(Result(Found("é\udc80"), (Notice("odd", "something is odd", "look"),)), lambda found: found.path)
 
 
 def unhappy(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Answer with data and an error."""
-    return Answer(Result({"a": 1}, errors=(Notice("network", "no way out"),)), lambda _: "partly")
+    return Answer(Result(Found("a"), errors=(Notice("network", "no way out"),)), lambda _: "partly")
 
 
 def refuse(code: str, narrow: Annotated[str | None, typer.Option()] = None, *, json: Json = False) -> Answer:  # noqa: ARG001
@@ -31,7 +42,7 @@ def refuse(code: str, narrow: Annotated[str | None, typer.Option()] = None, *, j
 
 def crash(text: Annotated[str, typer.Argument()] = "", *, json: Json = False) -> Answer:  # noqa: ARG001
     """Have a bug."""
-    return Answer(Result({"x": text[10**6]}), str)
+    return Answer(Result(Found(text[10**6])), str)
 
 
 def stumble(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
@@ -46,4 +57,4 @@ def interrupt(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads i
 
 def bare(*, json: Json = False) -> Answer:  # noqa: ARG001 - `main` reads it
     """Answer with a document that stands for itself."""
-    return Answer(Result({"schema": 1}), None)
+    return Answer(Result(Bare()), None)

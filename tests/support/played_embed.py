@@ -9,7 +9,7 @@ from pathlib import Path
 
 from imprint.context import Context
 from imprint.operations.embed import EmbedOptions, embed
-from imprint.results import Result
+from imprint.results import Empty, Result
 from imprint_cli.exits import explain
 from imprint_cli.machine import envelope
 
@@ -29,7 +29,7 @@ def main() -> int:
         )
     except Exception as error:
         remark, code = explain(error, ["embed"])
-        sys.stdout.write(json.dumps(envelope("embed", Result({}, (), (remark,)))))
+        sys.stdout.write(json.dumps(envelope("embed", Result(Empty(), (), (remark,)))))
         return code
     sys.stdout.write(json.dumps(envelope("embed", result)))
     return 0
