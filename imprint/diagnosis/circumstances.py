@@ -44,7 +44,7 @@ def _traits(facts: Facts) -> Iterable[str]:
     yield from facts.target.kinds
     if facts.home.foreign:
         yield "foreign-home"
-    if settings.device_asked in {"gpu", "auto"}:
+    if settings.asks_for_gpu:
         yield "asked-gpu"
     if settings.device_asked == "cpu" and not settings.device_set:
         yield "default-device"

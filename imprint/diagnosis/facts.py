@@ -16,6 +16,7 @@ from imprint.runtime.distributions.inventory import RuntimePackage
 from imprint.runtime.verdict import Seen
 from imprint.state.findings import Finding as StateFinding
 from imprint.values import Record
+from imprint.words import AskedDevice
 
 
 class Interpreter(Record):
@@ -187,10 +188,20 @@ class SettingsFacts(Record):
 
     environ: Mapping[str, str] = {}
     unknown_variables: tuple[tuple[str, str | None], ...] = ()
-    device_asked: str | None = None
+    device_asked: AskedDevice | None = None
     device_set: bool = False
     declared_gb: float | None = None
     exposed: tuple[str, ...] = ()
+
+    @property
+    def asks_for_gpu(self) -> bool:
+        """Whether a GPU is asked for, be it as one of both."""
+        return self.insists_on_gpu or self.device_asked == "auto"
+
+    @property
+    def insists_on_gpu(self) -> bool:
+        """Whether nothing but a GPU is asked for."""
+        return self.device_asked == "gpu"
 
 
 class HomeFacts(Record):

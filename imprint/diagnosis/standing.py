@@ -8,7 +8,7 @@ from imprint.errors import ImprintError
 from imprint.last_words import is_of_outside
 from imprint.runtime.check.causes import plain
 from imprint.runtime.check.proof import Proof
-from imprint.runtime.check.result import CPU
+from imprint.runtime.check.result import CPU, CUDA
 from imprint.runtime.distributions.damage import INTERRUPTED, together, words_of
 from imprint.runtime.distributions.embedding_needs import lacking
 from imprint.runtime.distributions.metadata import is_vendor
@@ -16,7 +16,7 @@ from imprint.runtime.verdict import Commands, Seen, TargetVerdict, decide
 from imprint.values import replace
 from imprint.words import RunsOn
 
-GPU_PROVIDERS = frozenset({"CUDAExecutionProvider", "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
+GPU_PROVIDERS = frozenset({CUDA, "TensorrtExecutionProvider", "WebGpuExecutionProvider"})
 """The providers through which embeddings can run on a GPU."""
 
 
@@ -72,7 +72,7 @@ def gpu_build(facts: Facts) -> bool:
 def gpu_wanted(facts: Facts) -> bool:
     """Whether somebody wants a GPU here: the configuration, or a GPU build in an environment nobody configured."""
     settings = facts.settings
-    if settings.device_asked in {"gpu", "auto"}:
+    if settings.asks_for_gpu:
         return True
     chosen_cpu = settings.device_asked == "cpu" and settings.device_set
     return not chosen_cpu and facts.target.venv is not None and gpu_build(facts)

@@ -52,10 +52,10 @@ SILENT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to run a worker. `rows` is `raw` (float32, little-endian), `jsonl` or `text`; `device` is `cpu` or `gpu`.
+    """How to run a worker. `rows` is `raw` (float32, little-endian), `jsonl` or `text`.
 
-    `gpu` is the one GPU the worker may see; `repair` is the hint where the target itself is at fault. Token limits
-    count special tokens; batches count padding too.
+    `gpu` is the one GPU the worker may see, None for the CPU; `repair` is the hint where the target itself is at
+    fault. Token limits count special tokens; batches count padding too.
     """
 
     python: Path
@@ -63,7 +63,6 @@ class Settings:
     tokenizer: Path
     dims: int
     rows: str = "raw"
-    device: str = "cpu"
     gpu: Device | None = None
     threads: int = 1
     max_tokens: int = 256
@@ -345,7 +344,7 @@ def worker_arguments(settings: Settings, mode: Mode = "embed") -> list[str]:
         "tokenizer": os.fspath(settings.tokenizer),
         "dims": settings.dims,
         "rows": settings.rows,
-        "device": settings.device,
+        "device": "cpu" if settings.gpu is None else "gpu",
         "threads": settings.threads,
         "max_tokens": settings.max_tokens,
         "batch_tokens": settings.batch_tokens,
@@ -358,7 +357,7 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     """Return the environment of a worker: a child's, one thread for each library, and no GPU where none is used."""
     return {
         **child_environment(settings.environ, settings.gpu),
-        **(HIDDEN if settings.device == "cpu" else {}),
+        **(HIDDEN if settings.gpu is None else {}),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "TOKENIZERS_PARALLELISM": "false",

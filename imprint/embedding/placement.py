@@ -57,7 +57,7 @@ def measure(settings: Settings, model: str, *, deadline: float = START_SECONDS) 
     Kernels are waited for one by one, or the time of each would not be its own.
     """
     environ = worker_environment(settings) | {"CUDA_LAUNCH_BLOCKING": "1"}
-    asked = CPU if settings.device == "cpu" else CUDA
+    asked = CPU if settings.gpu is None else CUDA
     return judge(model, asked, *ask_child(worker_arguments(settings, "placement"), environ, deadline))
 
 

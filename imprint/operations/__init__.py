@@ -1,1 +1,1 @@
-"""One file per use case; each returns a plain result that every face renders."""
+"""One file per use case; each returns a typed result that every face renders."""

@@ -152,7 +152,6 @@ def _place(context: Context, target: Target, device: Device | None) -> Placement
         model=files.model,
         tokenizer=files.tokenizer,
         dims=model.dims,
-        device="cpu" if device is None else "gpu",
         gpu=device,
         max_tokens=model.max_tokens,
         environ=context.environ,

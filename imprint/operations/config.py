@@ -12,7 +12,7 @@ from imprint.results import Notice, Result
 from imprint.state import config
 from imprint.state.config import Config, Setting
 from imprint.state.findings import Findings
-from imprint.state.settings import BATCH_TOKENS, KEYS, key_of
+from imprint.state.settings import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS, KEYS, key_of
 from imprint.values import Record, Value, replace
 from imprint.words import Origin
 
@@ -196,7 +196,7 @@ def _report(context: Context, setting: Setting, *, secrets: bool) -> ReportedKey
     key = key_of(setting.key)
     value, default = setting.value, setting.default
     if setting.key == "model.batch_tokens" and setting.origin == "default":
-        value = default = BATCH_TOKENS["gpu" if _holds_gpu_build(context) else "cpu"]
+        value = default = GPU_BATCH_TOKENS if _holds_gpu_build(context) else CPU_BATCH_TOKENS
     if setting.key == "model.threads" and default is None:
         default = _usable_cores(context)
         value = default if value is None else value

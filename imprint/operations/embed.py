@@ -40,7 +40,7 @@ from imprint.state import config, last_run
 from imprint.state.config import Config
 from imprint.state.findings import Findings
 from imprint.state.last_run import LastRun
-from imprint.state.settings import BATCH_TOKENS
+from imprint.state.settings import CPU_BATCH_TOKENS, GPU_BATCH_TOKENS
 from imprint.values import Record, replace
 from imprint.words import RunsOn
 
@@ -266,12 +266,11 @@ def _settings(  # noqa: PLR0913, PLR0917 - one call site
         tokenizer=files.tokenizer,
         dims=model.dims,
         rows=FORMATS[options.format],
-        device="cpu" if device is None else "gpu",
         gpu=device,
         threads=_number(settings, "model.threads", usable_cores(RealHost(context.environ)) or os.cpu_count() or 1),
         max_tokens=max_tokens,
-        batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["cpu"]),
-        gpu_batch_tokens=_number(settings, "model.batch_tokens", BATCH_TOKENS["gpu"]),
+        batch_tokens=_number(settings, "model.batch_tokens", CPU_BATCH_TOKENS),
+        gpu_batch_tokens=_number(settings, "model.batch_tokens", GPU_BATCH_TOKENS),
         repair=f"{command_for(None)} --repair" if options.venv is None else command_for(place.target),
         environ=context.environ,
         worker=worker,

@@ -54,7 +54,7 @@ def test_a_gpu_that_waits_is_told_with_what_to_type_and_what_it_costs() -> None:
         "note    gpu:waiting: NVIDIA L4 could be used (cuda13 1.31.1), but model.device is cpu, the default"
     )
     assert lines[2] == (
-        "        to use it: `imprint config set model.device gpu`, then `imprint setup` (a download of 1.4 GB)"
+        "        to use it: `imprint config set model.device auto`, then `imprint setup` (a download of 1.4 GB)"
     )
     named = shown(changed(ENVIRONMENT, waiting=replace_plan()))
     assert any("`imprint setup --venv /srv/app/.venv`" in line for line in named)

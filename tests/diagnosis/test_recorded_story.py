@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -28,7 +28,6 @@ from imprint.runtime.verdict import TargetVerdict, decide
 from imprint.situation.inputs import load_builds
 from imprint.situation.verdict import errors_of, notices_of_verdict
 from imprint.values import replace as replace_value
-from imprint.words import AskedDevice
 from support.recorded import BASES, changed, facts_from_json
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
@@ -44,7 +43,7 @@ def planned(facts: Facts) -> Facts:
     if facts.planned.plan is not None:
         return facts
     installed = Installed(facts.runtime.build, None) if facts.runtime.build is not None else None
-    request = Request(device=cast("AskedDevice", facts.settings.device_asked or "cpu"))
+    request = Request(device=facts.settings.device_asked or "cpu")
     plan = plan_for(request, facts.system.machine or Machine(), load_builds(digests=False), (), installed)
     return changed(facts, plan=plan)
 

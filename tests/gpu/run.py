@@ -212,7 +212,6 @@ def _settings(python: Path, files: ModelFiles, device: Device | None) -> Setting
         model=files.model,
         tokenizer=files.tokenizer,
         dims=catalogue.model(catalogue.default).dims,
-        device="cpu" if device is None else "gpu",
         gpu=device,
         environ=dict(os.environ),
     )

@@ -54,7 +54,7 @@ def test_a_stub_for_linking_is_taken_off_the_loader_s_path() -> None:
 )
 def test_check_and_worker_see_the_same_one_gpu(device: Device, environ: dict[str, str], pinned: dict[str, str]) -> None:
     assert pinned_to(device, environ) == pinned
-    settings = Settings(Path("p"), Path("m"), Path("t"), 384, device="gpu", gpu=device, environ=environ)
+    settings = Settings(Path("p"), Path("m"), Path("t"), 384, gpu=device, environ=environ)
     names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
     worker, check = worker_environment(settings), child_environment(environ, device)
     assert {name: worker.get(name) for name in names} == {name: check.get(name) for name in names}

@@ -41,7 +41,7 @@ def severity(facts: Facts) -> FindingStatus:
     """Return how much a fault on the way to the GPU matters: not at all where the CPU was chosen."""
     if not gpu_wanted(facts):
         return OK
-    return ERROR if facts.settings.device_asked == "gpu" else WARNING
+    return ERROR if facts.settings.insists_on_gpu else WARNING
 
 
 def _works(loaded: Loaded) -> bool:
@@ -197,14 +197,14 @@ def session(facts: Facts, loaded: Loaded) -> Observation:
 
 
 def _refused(facts: Facts, loaded: Loaded) -> Observation:
-    machine, asked = facts.system.machine, facts.settings.device_asked
+    machine, settings = facts.system.machine, facts.settings
     status = machine.nvidia.status if machine is not None else None
-    in_container = machine is not None and machine.platform.container and asked == "gpu"
+    in_container = machine is not None and machine.platform.container and settings.insists_on_gpu
     if _missing_library(facts, loaded) is not None:
         return skipped("a library is missing; see runtime:libraries")
     if status in {"none", "driver-missing"} and not in_container:
         seen = f"{loaded.package or 'the GPU build'} {loaded.version or ''} is installed, but there is no usable GPU"
-        return Observation("gpu-build-without-gpu", WARNING if asked in {"gpu", "auto"} else OK, seen)
+        return Observation("gpu-build-without-gpu", WARNING if settings.asks_for_gpu else OK, seen)
     if status != "ok":
         return skipped("the driver does not work; see gpu:driver")
     why = plain(loaded.run_error or loaded.talk) or "no reason was given"

@@ -46,7 +46,7 @@ def driver(facts: Facts, machine: Machine) -> Observation:
     code, seen = _state(facts, machine)
     status: FindingStatus = OK
     if code in _SICK.values() or code == "wsl-linux-driver-installed":
-        status = ERROR if facts.settings.device_asked == "gpu" else WARNING
+        status = ERROR if facts.settings.insists_on_gpu else WARNING
     elif code != "ok" and gpu_wanted(facts):
         status = WARNING
     # A hint about something else than the driver is told by the check that sums up.
@@ -105,7 +105,7 @@ def _absent(facts: Facts, machine: Machine) -> tuple[str, str]:
     nvidia, platform = machine.nvidia, machine.platform
     hardware = nvidia.status == "driver-missing" or nvidia.kernel_driver is not None
     # Without any trace of NVIDIA only somebody who asks for a GPU expects one in this container.
-    if platform.container and (hardware or facts.settings.device_asked == "gpu"):
+    if platform.container and (hardware or facts.settings.insists_on_gpu):
         return "container-no-gpu-runtime", nvidia.error or "this container has no NVIDIA driver and no device nodes"
     if nvidia.status == "driver-missing":
         return "driver-missing", nvidia.error or "there is NVIDIA hardware, but no driver"

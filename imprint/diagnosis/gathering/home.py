@@ -28,7 +28,7 @@ def settings_facts(environ: Mapping[str, str], configured: Config | None) -> Set
     return SettingsFacts(
         environ=environ,
         unknown_variables=tuple(settings.unknown_variables(environ)),
-        device_asked=str(device.value) if device is not None else None,
+        device_asked=configured.device if configured is not None else None,
         device_set=device is not None and device.origin != "default",
         declared_gb=_number(environ.get(envvars.VRAM_GB)),
         exposed=configured.exposed if configured is not None else (),

@@ -22,6 +22,7 @@ from imprint.situation.verdict import look_at, what_setup_does
 from imprint.state.config import Config
 from imprint.state.last_run import LastRun
 from imprint.values import fields_of, replace
+from imprint.words import CUDA_PROVIDER
 
 _REFUSED_FOR_GOOD = frozenset({"not-an-environment", "externally-managed", "python-unsupported", "managed-target"})
 """Why an environment is never changed, whatever is run in it first."""
@@ -98,7 +99,7 @@ def _proof(build: str | None, target: Target, inputs: Inputs) -> Proof | None:
     if chosen is not None:
         return _of_a_gpu(chosen, inputs)
     check = target.manifest.check if target.manifest is not None else None
-    if check is None or check.get("provider") == "CUDAExecutionProvider":
+    if check is None or check.get("provider") == CUDA_PROVIDER:
         return None
     return Proof("ok" if check.get("outcome") == "ok" else "failed", check.get("time"), check.get("kind"))
 
