@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
-from imprint.planning.builds import CPU, CUDA, parse_builds, parse_native
+from imprint.planning.builds import CPU, CUDA, Build, BuildTable, Native, Ptx, Wheel, parse_builds, parse_native
 from planning.conftest import CHECK, DOCUMENT, TABLE
 
 NATIVE = {
@@ -114,3 +115,46 @@ def test_how_a_gpu_runs_the_linux_cuda_12_wheel(
     build = TABLE.find("cuda12")
     assert build is not None
     assert build.wheels[0].how_it_runs(capability, cuda) == how
+
+
+def test_every_field_of_a_document_is_read() -> None:
+    wheel: dict[str, Any] = {
+        "os": "linux",
+        "arch": "x86_64",
+        "libc": "2.28",
+        "os_version": "14.0",
+        "abis": ["cp312", "cp313t"],
+    }
+    wheel |= {"native": ["8.6", "9.0a"], "ptx": [{"capability": "9.0", "toolkit": "12.8"}], "links": ["libcuda.so.1"]}
+    wheel |= {"download_bytes": 7, "installed_bytes": 9}
+    release = {"version": "1.2.3", "lock": "some.txt", "platforms": [wheel]}
+    build = {"name": "some", "title": "Some", "kind": "cuda", "toolkit": "12", "driver_floors": {"linux": "525"}}
+    document = {
+        "builds": [build | {"releases": [release]}],
+        "cuda_of_branch": {"580": "13.0", "525": "12.0"},
+        "hint_drivers": {"linux": ["580"]},
+        "last_branch": {"below": "7.5", "branch": "580"},
+    }
+    read = Wheel(
+        version="1.2.3",
+        lock="some.txt",
+        lock_digest="abc",
+        os="linux",
+        arch="x86_64",
+        libc=(2, 28),
+        os_version=(14, 0),
+        abis=("cp312", "cp313t"),
+        native=(Native((8, 6), exact=False), Native((9, 0), exact=True)),
+        ptx=(Ptx((9, 0), (12, 8)),),
+        links=("libcuda.so.1",),
+        download_bytes=7,
+        installed_bytes=9,
+    )
+    assert parse_builds(document, {"some.txt": "abc"}, CHECK) == BuildTable(
+        builds=(Build("some", "Some", "cuda", (12, 0), {"linux": "525"}, (read,)),),
+        cuda_of_branch=((525, (12, 0)), (580, (13, 0))),
+        hint_drivers={"linux": ("580",)},
+        last_below=(7, 5),
+        last_branch="580",
+        check_id=CHECK,
+    )

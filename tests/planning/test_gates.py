@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from imprint.planning.builds import Build
-from imprint.planning.gates import wheel_for
-from imprint.planning.model import Libc, Machine, Platform, Python
+from imprint.planning.driver import Driver
+from imprint.planning.gates import fit_of, wheel_for
+from imprint.planning.model import Gpu, Libc, Machine, Nvidia, Platform, Python
 from imprint.planning.reasons import Refused
 from imprint.values import replace
 from planning.conftest import TABLE
@@ -41,3 +42,30 @@ def test_what_refuses_a_platform(
     build: Build, platform: Platform, python: Python, expected: tuple[str, str, str, str]
 ) -> None:
     assert wheel_for(build, Machine(platform=platform, python=python)) == Refused(build, *expected)
+
+
+def old(*capabilities: str | None) -> Machine:
+    gpus = tuple(Gpu(index, f"GPU-{index}", f"card {index}", one) for index, one in enumerate(capabilities))
+    return Machine(platform=LINUX, python=PYTHON, nvidia=Nvidia("ok", "450.80.02", gpus=gpus))
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "gpu_device", "named"),
+    [
+        (("3.7",), "auto", "card 0 (compute capability 3.7)"),
+        (("3.7", "3.5"), "auto", "card 0 (compute capability 3.7) or card 1 (compute capability 3.5)"),
+        # A newer driver would help these, or might.
+        (("3.7", "8.6"), "auto", ""),
+        (("12.1",), "auto", ""),
+        ((None,), "auto", ""),
+        (("3.7",), "GPU-elsewhere", ""),
+        ((), "auto", ""),
+    ],
+)
+def test_what_no_driver_would_help_is_named(capabilities: tuple[str | None, ...], gpu_device: str, named: str) -> None:
+    seen = old(*capabilities)
+    build = TABLE.find("cuda13-1.28")
+    assert build is not None
+    refused = fit_of(build, seen, gpu_device, Driver((450, 80, 2), (11, 0)))
+    assert isinstance(refused, Refused)
+    assert (refused.code, refused.uncovered) == ("driver-too-old", named)

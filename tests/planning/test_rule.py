@@ -95,6 +95,15 @@ def test_a_failed_check_says_when_and_how() -> None:
     )
 
 
+def test_a_failed_check_says_what_it_met() -> None:
+    seen = machine(AMPERE)
+    verdict = replace(failed("cuda13", AMPERE, seen, "library-missing"), detail="libcublas.so.13 was not found")
+    reason = decide(AUTO, seen, TABLE, (verdict,), None).reason
+    assert reason.startswith(
+        "the check of the CUDA 13 build failed (library-missing: libcublas.so.13 was not found) on "
+    )
+
+
 def test_of_two_verdicts_the_one_that_ends_the_search_counts() -> None:
     seen = machine(AMPERE)
     both = (failed("cuda13", AMPERE, seen, "no-kernel"), failed("cuda13", AMPERE, seen, "conv-failed"))
