@@ -213,8 +213,10 @@ def test_a_disk_that_filled_up(real: Real) -> None:
     ended = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
     found = told(json.loads(ended.stdout))
     # uv writes several packages at once: which of them is cut short, or has no metadata yet, is chance.
+    # Files of a package without metadata are nobody's, and setup refuses to write over them: that is said instead.
     incomplete = found.get("install-incomplete") or found["not-installed"]
-    assert "free at least" in incomplete["fix"]
+    refused = "does not belong to an installed package" in incomplete["fix"]
+    assert refused or "free at least" in incomplete["fix"]
 
 
 def test_a_variable_that_puts_a_wrong_library_first(real: Real, tmp_path: Path) -> None:
