@@ -215,7 +215,7 @@ def test_a_disk_that_filled_up(real: Real) -> None:
     # uv writes several packages at once: which of them is cut short, or has no metadata yet, is chance.
     # Files of a package without metadata are nobody's, and setup refuses to write over them: that is said instead.
     incomplete = found.get("install-incomplete") or found["not-installed"]
-    refused = "does not belong to an installed package" in incomplete["fix"]
+    refused = "does not belong to any installed package" in incomplete["fix"]
     assert refused or "free at least" in incomplete["fix"]
 
 
