@@ -61,11 +61,7 @@ def _installed(have: Installed | None) -> str:
 
 def render_download(download: Download) -> str:
     """Render how much comes over the network and for what, and what it takes on disk."""
-    named = (
-        (download.build, "the build"),
-        (download.packages, "other packages"),
-        (download.model, "the model"),
-    )
+    named = ((download.build, "the build"), (download.packages, "other packages"), (download.model, "the model"))
     parts = [f"{size(count)} for {what}" for count, what in named if count != 0]
     total = f"{size(download.total)}: " if len(parts) > 1 and download.total is not None else ""
     disk = f"; on disk: about {size(download.on_disk)}" if download.on_disk else ""

@@ -114,5 +114,5 @@ def _report(gpu: Gpu, machine: Machine, builds: BuildTable) -> DeviceReport:
     judged = select(Question(request, alone, builds, ())).judged
     fits = tuple(DeviceBuild(name, fit.how) for name, fit in judged.items() if isinstance(fit, Fit))
     plan = decide(request, alone, builds, (), None)
-    told = (gpu.index, gpu.uuid, gpu.name, gpu.compute_capability, gpu.memory_mib)
-    return DeviceReport(*told, fits, plan.code, plan.reason)
+    named = gpu.index, gpu.uuid, gpu.name, gpu.compute_capability, gpu.memory_mib
+    return DeviceReport(*named, fits, plan.code, plan.reason)

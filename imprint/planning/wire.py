@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from imprint.planning import documents as doc
 from imprint.planning.model import Machine, Plan, Verdict
@@ -19,20 +19,17 @@ _PLAIN: Mapping[Any, doc.Reader] = {str: doc.text, int: doc.number, bool: doc.tr
 
 def machine_from_json(obj: object) -> Machine:
     """Read a machine document, bare or inside the `--json` envelope around it. Errors: UsageError naming the place."""
-    machine: Machine = _record_reader(Machine)(*_without_envelope(obj))
-    return machine
+    return cast("Machine", _record_reader(Machine)(*_without_envelope(obj)))
 
 
 def plan_from_json(obj: object) -> Plan:
     """Read a plan document, bare or inside its envelope. Errors: UsageError naming the place."""
-    plan: Plan = _record_reader(Plan)(*_without_envelope(obj))
-    return plan
+    return cast("Plan", _record_reader(Plan)(*_without_envelope(obj)))
 
 
 def verdict_from_json(obj: object, path: str = "") -> Verdict:
     """Read one verdict. Errors: UsageError naming the place."""
-    verdict: Verdict = _record_reader(Verdict)(obj, path)
-    return verdict
+    return cast("Verdict", _record_reader(Verdict)(obj, path))
 
 
 def verdicts_from_json(obj: object) -> tuple[Verdict, ...]:
