@@ -21,7 +21,8 @@ from imprint.runtime.events import OnEvent
 from imprint.runtime.foreign import inplace
 from imprint.runtime.foreign.inplace import InplaceOutcome
 from imprint.runtime.installer import space
-from imprint.runtime.installer.uv import Sources, Uv, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import Uv, find_uv
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.managed import deferred, removal
 from imprint.runtime.place import Changed

@@ -22,7 +22,7 @@ from imprint.provisioning.run import Run, SetupResult, download_for_change, inpu
 from imprint.results import Notice, Result
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.installer.uv import Sources
+from imprint.runtime.installer.sources import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change, Changed, EnvironmentChanges
 from imprint.runtime.verdict import decide

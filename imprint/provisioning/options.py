@@ -20,7 +20,8 @@ from imprint.results import Notice
 from imprint.runtime.check.run import run_check
 from imprint.runtime.checkpoint import reached
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import find_uv
 from imprint.runtime.managed import generations
 from imprint.runtime.managed.recipe import own_interpreter
 from imprint.situation.asked import unused_gpu_device

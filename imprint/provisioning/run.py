@@ -42,7 +42,8 @@ from imprint.runtime.checkpoint import reached
 from imprint.runtime.distributions import vendors
 from imprint.runtime.distributions.embedding_needs import BASE_LOCK
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import find_uv
 from imprint.runtime.managed import deferred
 from imprint.runtime.managed.place import ManagedPlace
 from imprint.runtime.place import Change, Changed, EnvironmentChanges, Place

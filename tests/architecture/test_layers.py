@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from architecture.tree import ROOT
@@ -25,6 +27,16 @@ def lint(root: Path) -> subprocess.CompletedProcess[str]:
 def test_imports_keep_the_layers() -> None:
     done = lint(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Also not inside functions: what loads late is an edge like any other."""
+    graph = grimp.build_graph("imprint", "imprint_cli", "imprint_launch", "imprint_dev", cache_dir=None)
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
 
 
 @pytest.mark.parametrize(

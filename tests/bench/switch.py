@@ -32,7 +32,7 @@ from imprint.paths import Home  # noqa: E402
 from imprint.runtime.check.children import child_environment  # noqa: E402
 from imprint.runtime.distributions import inventory  # noqa: E402
 from imprint.runtime.events import Event  # noqa: E402
-from imprint.runtime.installer.uv import find_uv, install_arguments, replace_offline  # noqa: E402
+from imprint.runtime.installer.uv import find_uv, install_arguments  # noqa: E402
 from imprint.runtime.managed.recipe import own_interpreter  # noqa: E402
 from imprint.runtime.target import current_target  # noqa: E402
 from support.place import machine_like_this  # noqa: E402
@@ -98,7 +98,7 @@ class Bench:
         began = time.monotonic()
         for arguments in (
             ["venv", "--quiet", "--offline", "--python", str(own_interpreter()), str(prefix)],
-            install_arguments(locks, python, replace_offline(uv.sources)),
+            install_arguments(locks, python, uv.sources.without_network()),
         ):
             argv = [str(uv.executable), "--no-config", *arguments]
             subprocess.run(argv, check=True, env=environ, capture_output=True)

@@ -18,7 +18,8 @@ from imprint.operations.bundle import BundleOptions, bundle
 from imprint.operations.check import check
 from imprint.operations.status import status
 from imprint.paths import Home
-from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import find_uv
 from imprint.runtime.interrupts import interruptible
 from imprint.runtime.target import current_target, interpreter_of
 from support.hostile_index import Index, serving

@@ -24,7 +24,8 @@ from imprint.resources import lock_path
 from imprint.runtime.check.libraries import supplier_of
 from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.distributions.inventory import inspect
-from imprint.runtime.installer.uv import Sources, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import find_uv
 from support.fake_cuda import FakeDriver, compile_driver, device_line
 
 

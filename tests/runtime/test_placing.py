@@ -13,7 +13,7 @@ from imprint import touch
 from imprint.errors import ImprintError
 from imprint.runtime.distributions import claims, inventory
 from imprint.runtime.distributions.metadata import InstalledDistribution, read_held
-from imprint.runtime.foreign import placing
+from imprint.runtime.foreign import judging, placing
 from imprint.runtime.foreign.placing import Change
 
 NEW = "EVB6Di9eadXfpApiob17buV-a82FxnybhDGzb_8hxDc"
@@ -57,7 +57,7 @@ class Place:
         staged = [(found, self.staged) for found in self.held(self.staged)]
         trash = self.prefix / ".imprint-staged-x" / "trash"
         trash.mkdir(exist_ok=True)
-        return placing.judge(self.ground, self.held(self.packages), uninstall, staged, trash=trash)
+        return judging.judge(self.ground, self.held(self.packages), uninstall, staged, trash=trash)
 
     def carry_out(self, change: Change) -> None:
         """Do it, in the order in which a run does."""

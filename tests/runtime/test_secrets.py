@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from imprint.paths import Home
-from imprint.runtime.installer.uv import MIRROR, Sources, environment, install_arguments, venv_arguments
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import MIRROR, environment, install_arguments, venv_arguments
 from imprint.runtime.installer.uv_failures import classify
 
 SECRET = "s3/cr@et"  # noqa: S105 - for the test

@@ -9,7 +9,8 @@ import pytest
 
 from imprint.errors import ImprintError, IntegrityError, NetworkError, NoSpaceError, NotOursError
 from imprint.paths import Home
-from imprint.runtime.installer.uv import Sources, environment, find_uv, install_arguments
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import environment, find_uv, install_arguments
 from imprint.runtime.installer.uv_failures import classify
 
 HOME = Home(Path("/h o m e"))

@@ -19,7 +19,8 @@ from imprint.planning.model import Plan
 from imprint.runtime.events import Event
 from imprint.runtime.foreign import inplace
 from imprint.runtime.foreign.inplace import InplaceOutcome, InplacePlan
-from imprint.runtime.installer.uv import Sources, Uv, find_uv
+from imprint.runtime.installer.sources import Sources
+from imprint.runtime.installer.uv import Uv, find_uv
 from support.twins import lock, runtime_files, wheel
 
 CUDA13 = ("nvidia-cublas", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-curand", "nvidia-cudnn-cu13")

@@ -29,7 +29,7 @@ from imprint.runtime.distributions.metadata import InstalledDistribution, read_h
 from imprint.runtime.distributions.pins import render_lock
 from imprint.runtime.distributions.unused import Need, left_out
 from imprint.runtime.events import Event, OnEvent
-from imprint.runtime.foreign import contents, journal, leftovers, occupancy, placing, staging
+from imprint.runtime.foreign import contents, journal, judging, leftovers, occupancy, placing, staging
 from imprint.runtime.foreign.environment import read_only
 from imprint.runtime.foreign.inplace_plan import InplacePlan, prepare, prepare_again
 from imprint.runtime.foreign.journal import Journal, Receipt, Store
@@ -194,7 +194,7 @@ class _Change:
         plan = self.plan
         left = plan.journal.files if plan.journal is not None else ()
         try:
-            return placing.judge(self._ground, plan.held, plan.replacement.uninstall, staged, trash=trash, left=left)
+            return judging.judge(self._ground, plan.held, plan.replacement.uninstall, staged, trash=trash, left=left)
         except ImprintError:
             contents.keep(self.store, staged, self._ground)
             raise

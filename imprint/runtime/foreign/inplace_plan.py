@@ -21,7 +21,7 @@ from imprint.runtime.distributions.own_metadata import refuse_others
 from imprint.runtime.distributions.pins import applying, read_lock
 from imprint.runtime.distributions.shipped import Shipped, read_shipped
 from imprint.runtime.distributions.unused import Known
-from imprint.runtime.foreign import contents, journal, leftovers, placing, staging
+from imprint.runtime.foreign import contents, journal, judging, leftovers, staging
 from imprint.runtime.foreign.environment import Environment, look_at, refuse_read_only
 from imprint.runtime.foreign.journal import Journal, Receipt
 from imprint.runtime.foreign.replacement import Replacement, Wanted, decide_replacement
@@ -143,7 +143,7 @@ def _foresee(plan: InplacePlan) -> None:
     ground = claims.ground_of(environment.prefix, environment.packages)
     store = journal.store_of(plan.asked.home, environment.prefix)
     coming = contents.known(decided.install, plan.asked.shipped.brings, store, ground)
-    placing.foresee(ground, plan.held, decided.uninstall, coming, left=plan.journal.files if plan.journal else ())
+    judging.foresee(ground, plan.held, decided.uninstall, coming, left=plan.journal.files if plan.journal else ())
 
 
 def prepare_again(asked: ChangeRequest, findings: Findings = UNHEARD, *, repair: bool = True) -> InplacePlan:

@@ -24,6 +24,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.runtime.distributions.records import is_name
 from imprint.runtime.installer import space
+from imprint.runtime.installer.sources import INDEX, Sources
 from imprint.runtime.installer.watch import Watch, run_installer
 from imprint.values import Record
 
@@ -51,15 +52,6 @@ _CLEAN_SECONDS = 15
 """How long another uv is waited for; the cache is not worth a long wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where packages come from: the index (or a mirror), a folder of wheels, or only what is already here."""
-
-    offline: bool = False
-    find_links: Path | None = None
-    index_url: str | None = None
-
-
 class TargetPlatform(Record):
     """A machine as uv names it: its platform, a Python like `3.12`, and the oldest macOS to serve."""
 
@@ -75,7 +67,7 @@ class Uv:
     executable: Path
     home: Home
     environ: Mapping[str, str] = field(repr=False)
-    sources: Sources = Sources()
+    sources: Sources = INDEX
 
     def version(self) -> str | None:
         """Return the version this uv states, None when it does not run."""
@@ -108,7 +100,7 @@ class Uv:
         if prefix is not None:
             places = ["--prefix", os.fspath(prefix), "--link-mode", "copy"]
         try:
-            self._run(install_arguments(locks, python, replace_offline(self.sources)) + places, place=prefix)
+            self._run(install_arguments(locks, python, self.sources.without_network()) + places, place=prefix)
         except (NetworkError, IntegrityError):
             if self.sources.offline:
                 raise
@@ -192,7 +184,7 @@ def _require_cache(folder: Path) -> None:
         )
 
 
-def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()) -> Uv:
+def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = INDEX) -> Uv:
     """Return the first uv of: beside this interpreter, a tool environment's under the home, PATH (if not too old).
 
     Raises ImprintError: `uv-missing` when there is none, `unsafe-home` for one that anybody may have put there.
@@ -212,11 +204,6 @@ def find_uv(home: Home, environ: Mapping[str, str], sources: Sources = Sources()
         hint=helps("install-uv"),
         code="uv-missing",
     )
-
-
-def replace_offline(sources: Sources) -> Sources:
-    """Return the same sources without the network."""
-    return Sources(offline=True, find_links=sources.find_links, index_url=sources.index_url)
 
 
 def environment(home: Home, environ: Mapping[str, str], sources: Sources) -> dict[str, str]:

@@ -15,8 +15,8 @@ from imprint.hints import helps
 from imprint.last_words import shortened
 from imprint.runtime.check.outside import outside_cause
 from imprint.runtime.installer import space
+from imprint.runtime.installer.sources import INDEX, Sources
 from imprint.runtime.installer.startup_output import startup_error
-from imprint.runtime.installer.uv import Sources
 
 _FAILED_ITEM = r"Failed to (?:download|fetch|extract|read)[^`\n]*`([^`\n]+)`"
 _MISMATCH = r"Hash mismatch for `([^`]+)`"
@@ -34,7 +34,6 @@ _BAD_BYTES = (
     r"|must have their versions pinned|RECORD"
 )
 _UNTRUSTED = r"(?i)UnknownIssuer|certificate verify failed|unknown issuer|self[- ]signed"
-_INDEX = Sources()
 
 
 def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first two are keywords
@@ -43,7 +42,7 @@ def classify(  # noqa: PLR0911, PLR0913 - one for each cause; all but the first 
     *,
     where: Path,
     needed: int | None = None,
-    sources: Sources = _INDEX,
+    sources: Sources = INDEX,
     environ: Mapping[str, str] = MappingProxyType({}),
 ) -> ImprintError:
     """Return the error that a failed uv call amounts to.
