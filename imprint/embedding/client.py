@@ -2,6 +2,7 @@
 
 Two threads move bytes: one feeds texts, one reads answers; both wait when the other side is behind, so neither the
 input nor the output is ever held whole. A worker that crashes, hangs or runs out of memory becomes an ImprintError.
+It is one long file because threads, deadlines and errors share the state of one process.
 """
 
 from __future__ import annotations

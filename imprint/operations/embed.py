@@ -1,4 +1,7 @@
-"""`embed`: texts to unit vectors on the runtime that is set up, saying on what it runs and why."""
+"""`embed`: texts to unit vectors on the runtime that is set up, saying on what it runs and why.
+
+It is one long file because a use case is one file: what is refused, said, streamed and kept of one run.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """One run of setup under the mutex: plan after plan, until one is proved or nothing more can be tried.
 
-What differs between the managed target and somebody's own environment is in their `Place`.
+What differs between the managed target and somebody's own environment is in their `Place`. It is one long file because
+every step reads what the run has met so far.
 """
 
 from __future__ import annotations

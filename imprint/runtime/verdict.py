@@ -1,6 +1,7 @@
 """The one verdict about a target, as a function of facts: what embeddings run on, whether they run, and why not. Pure.
 
-`operations.verdict` gathers the facts for every command; doctor adds what it tried itself, and asks the same function.
+`situation.verdict` gathers the facts for every command; doctor adds what it tried itself, and asks the same function.
+It is one long file because the order of its questions is the verdict.
 """
 
 from __future__ import annotations

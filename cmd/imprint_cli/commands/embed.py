@@ -1,4 +1,4 @@
-"""`imprint embed`."""
+"""`imprint embed`. Its function is long because each option is a parameter with its help."""
 
 from dataclasses import replace
 from io import BytesIO

@@ -3,7 +3,8 @@
 Everything is downloaded, unpacked and loaded beside the environment before it is touched, and every file that would
 be removed or overwritten is judged. Then a journal says what is meant, what was staged is renamed into its place, what
 leaves is removed, and a proof follows; a receipt replaces the journal. A run that finds a journal finishes what it
-says, whatever is planned now. No installer ever works in the environment itself.
+says, whatever is planned now. No installer ever works in the environment itself. It is one long file because the order
+of the steps is its subject: what a run resumes has to be read beside what it began.
 """
 
 from __future__ import annotations

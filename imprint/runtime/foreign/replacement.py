@@ -1,7 +1,8 @@
 """Decides what an environment of somebody else's has to lose and to get for a build of ONNX Runtime. Pure.
 
 Only builds of ONNX Runtime, NVIDIA's wheels and missing requirements change. What the environment shares with its
-owner stays when the build accepts it, and is a refusal that names both versions when it does not.
+owner stays when the build accepts it, and is a refusal that names both versions when it does not. It is one long file
+because it is one decision, with its refusals.
 """
 
 from __future__ import annotations
