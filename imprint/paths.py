@@ -98,7 +98,8 @@ def is_absent(path: Path) -> bool:
 def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
     """Return the home that IMPRINT_HOME names, else the folder platformdirs' `user_data_dir("imprint", False)` gives.
 
-    Raises UsageError when IMPRINT_HOME is set to a relative path or no home folder is known. Nothing is created.
+    Raises UsageError when IMPRINT_HOME is set to a relative path, the path is not UTF-8, or no home folder is known.
+    Nothing is created.
     """
     given = environ.get(envvars.HOME, "")
     if given:
@@ -108,7 +109,7 @@ def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
                 f"{envvars.HOME} is a relative path: {given}",
                 hint=helps("absolute-home"),
             )
-        return Home(root)
+        return Home(require_utf8(root))
     if platform == "win32":
         base = environ.get("LOCALAPPDATA") or _user_folder(environ, "AppData/Local")
     elif platform == "darwin":
@@ -116,7 +117,24 @@ def find_home(environ: Mapping[str, str], platform: str = sys.platform) -> Home:
     else:
         given = environ.get("XDG_DATA_HOME", "").strip()
         base = given if given and os.path.isabs(given) else _user_folder(environ, ".local/share")  # noqa: PTH117
-    return Home(Path(base) / "imprint")
+    return Home(require_utf8(Path(base) / "imprint"))
+
+
+def require_utf8(root: Path) -> Path:
+    """Return the path of a home. Raises UsageError for one that is not UTF-8: uv and ONNX Runtime take no other."""
+    if (shown := not_utf8(root)) is not None:
+        raise UsageError(f"the path of Imprint's home is not valid UTF-8: {shown}", hint=helps("utf8-home"))
+    return root
+
+
+def not_utf8(path: Path) -> str | None:
+    """Return how a path is shown whose bytes are not UTF-8, whatever the locale; None for every other."""
+    name = os.fsencode(path)
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return name.decode(errors="backslashreplace")
+    return None
 
 
 def _user_folder(environ: Mapping[str, str], relative: str) -> str:

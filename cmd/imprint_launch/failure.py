@@ -48,6 +48,9 @@ _NETWORK = (
 )
 _CERTIFICATE = re.compile(r"(?i)unknownissuer|certificate verify failed|unknown issuer|self[- ]signed")
 
+_CAUSE = r"(?:[Cc]aused by:|cause:|╰─▶) (.+)"
+"""How uv writes a cause; the last of a chain says why."""
+
 
 def classify(  # noqa: PLR0913 - all but the first three are keywords
     output: str,
@@ -107,7 +110,11 @@ def _nothing_at_hand(last: str, links: str | None) -> Failure:
 def _last_words(output: str, addresses: Iterable[str]) -> str:
     output = hosts_only(output, addresses)
     lines = [line for line in map(str.strip, output.splitlines()) if line and not line.startswith("note:")]
-    return next((line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else "")
+    first = next(
+        (line for line in lines if re.match(r"(?i)(error|\u00d7|caused by)", line)), lines[-1] if lines else ""
+    )
+    causes = [found[1] for line in lines if (found := re.match(_CAUSE, line))]
+    return f"{first}: {causes[-1]}" if causes and causes[-1] not in first else first
 
 
 def _ended(returncode: int) -> str:

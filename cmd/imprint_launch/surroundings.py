@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from imprint.certificates import certificate_settings
+from imprint.paths import require_utf8
 from imprint_launch.failure import Failure
 from imprint_launch.unusable import is_noexec, noexec
 
@@ -70,7 +71,7 @@ def parse_uv_version(text: str) -> tuple[int, ...] | None:
 
 
 def check_home(home: Path, environ: Mapping[str, str]) -> None:
-    """Raise Failure where no environment can be built in `home`, before anything is made there."""
+    """Raise Failure or UsageError where no environment can be built in `home`, before anything is made there."""
     if not home.is_absolute():
         if environ.get("IMPRINT_HOME"):
             raise Failure("usage", f"IMPRINT_HOME is a relative path: {home}", "set IMPRINT_HOME to an absolute path")
@@ -78,6 +79,7 @@ def check_home(home: Path, environ: Mapping[str, str]) -> None:
             "usage", "no home folder is known for this user",
             "set HOME, or set IMPRINT_HOME to a folder for Imprint's files",
         )  # fmt: skip
+    require_utf8(home)
     there = next(folder for folder in (home, *home.parents) if os.path.lexists(folder))
     if is_noexec(there):
         raise noexec(home)

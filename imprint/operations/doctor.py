@@ -115,12 +115,16 @@ def diagnose(
     """Return what the checks find; changes nothing. `host` None: this machine; `prove` None: the check itself.
 
     Errors among the findings make an error of the result (with `strict`, warnings too). Raises UsageError for an
-    unknown id.
+    unknown id and for an environment whose path is not UTF-8.
     """
     # Who lists or explains gathers nothing.
     from imprint.diagnosis.gathering import gather
 
     chosen = _chosen(options.ids)
+    if options.venv is not None:
+        from imprint.runtime.foreign.environment import require_utf8
+
+        require_utf8(options.venv)
     slow = frozenset(check.slow for check in chosen if check.slow is not None)
     facts = gather(
         context,

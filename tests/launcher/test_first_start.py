@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from imprint import __version__
-from imprint.errors import ImprintError
+from imprint.errors import ImprintError, UsageError
 from imprint.paths import find_home
 from imprint_cli.registry import COMMANDS
 from imprint_launch import __main__ as launch
@@ -147,6 +147,19 @@ def test_an_installers_last_words_become_a_code(output: str, code: str, exit_cod
     assert (told.code, told.exit_code) == (code, exit_code)
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "error: Failed to create it\n  cause: of this\n  cause: not valid UTF-8: `x`",
+        "error: Failed to create it\n  Caused by: not valid UTF-8: `x`",
+        "  \u00d7 Failed to create it\n  ├─▶ of this\n  ╰─▶ not valid UTF-8: `x`",
+    ],
+)
+def test_the_last_of_a_chain_of_causes_is_told(output: str) -> None:
+    told = failure.classify(output, 0, Path("/x"), command="uv venv", returncode=2).message
+    assert told.endswith("Failed to create it: not valid UTF-8: `x`")
+
+
 def test_a_child_that_says_nothing_is_named_with_how_it_ended() -> None:
     for returncode, ended in ((2, "failed with exit code 2"), (-9, "was ended by signal 9")):
         told = failure.classify("", 0, Path("/x"), command="uv pip install", returncode=returncode)
@@ -244,6 +257,36 @@ def test_a_relative_home_is_refused_as_json(tmp_path: Path) -> None:
     assert (done.returncode, answer["ok"], answer["command"]) == (2, False, "plan")
     assert answer["errors"][0]["code"] == "usage"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", ["nothing", "a file", "an environment"])
+@pytest.mark.parametrize("words", [("setup", "--json"), ("status",)])
+def test_a_home_whose_path_is_not_utf8_is_refused_at_once(tmp_path: Path, there: str, words: tuple[str, ...]) -> None:
+    """By the shell, by what builds the environment, and by the command line in one that was copied there."""
+    home = os.fsencode(tmp_path) + b"/home\xff"
+    if there == "a file":
+        Path(os.fsdecode(home)).touch()
+    if there == "an environment":
+        env = tmp_path / "home" / "tool" / f"env-{hashlib.sha256(LOCK.read_bytes()).hexdigest()}"
+        venv.create(env, symlinks=True)
+        packages = next((env / "lib").glob("python*/site-packages"))
+        (packages / "ours.pth").write_text("\n".join(filter(None, sys.path)))
+        (tmp_path / "home").rename(os.fsdecode(home))
+    environ = {**os.environb, b"IMPRINT_HOME": home}
+    done = subprocess.run([ROOT / "cmd" / "imprint", *words], capture_output=True, env=environ, check=False)
+    assert done.returncode == 2
+    assert b"the path of Imprint's home is not valid UTF-8" in done.stdout + done.stderr
+    if "--json" in words:
+        error = json.loads(done.stdout.decode())["errors"][0]
+        assert (error["code"], error["hint"]) == ("usage", "set IMPRINT_HOME to a folder whose path is valid UTF-8")
+    assert there != "nothing" or list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["IMPRINT_HOME", "XDG_DATA_HOME", "HOME"])
+def test_a_home_is_refused_wherever_its_path_comes_from(name: str) -> None:
+    with pytest.raises(UsageError, match=r"not valid UTF-8: /x/\\xff"):
+        find_home({name: os.fsdecode(b"/x/\xff")}, "linux")
+    assert find_home({name: "/x/é"}, "linux").root.is_relative_to("/x/é")
 
 
 @pytest.mark.parametrize(

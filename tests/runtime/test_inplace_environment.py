@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from imprint.errors import ImprintError
+from imprint.context import Context
+from imprint.errors import ImprintError, UsageError
+from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.paths import Home
 from imprint.probing.host import OUTPUT_LIMIT, ChildResult
 from imprint.probing.this_machine import RealHost
@@ -74,3 +77,12 @@ def test_an_interpreter_that_says_nothing_is_refused(prefix: Path) -> None:
     host = Saying("3.12.4")
     host.said = {}
     assert code(prefix, host) == "interpreter-unusable"
+
+
+def test_a_path_that_is_not_utf8_is_refused_by_name(prefix: Path) -> None:
+    """By all that look at an environment before they use it, and by doctor."""
+    odd, home = prefix.rename(os.fsdecode(os.fsencode(prefix) + b"\xff")), Home(prefix.parent / "home")
+    with pytest.raises(UsageError, match=r"not valid UTF-8: .*/env\\xff"):
+        look_at(odd, home, Saying("3.12.4"))
+    with pytest.raises(UsageError, match="not valid UTF-8"):
+        diagnose(Context(home, {}, {}), DoctorOptions(venv=odd))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from imprint import access
-from imprint.errors import ImprintError, NotOursError
+from imprint.errors import ImprintError, NotOursError, UsageError
 from imprint.hints import helps
-from imprint.paths import Home
+from imprint.paths import Home, not_utf8
 from imprint.probing.host import Host
 from imprint.probing.interpreter import ask_interpreter
 from imprint.quoting import typed
@@ -45,10 +45,11 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
 
     Raises ImprintError with the reason when it is none or cannot be changed: `not-an-environment`,
     `externally-managed`, `interpreter-gone`, `interpreter-unusable`, `interpreter-changed`, `interpreter-elsewhere`,
-    `python-unsupported`, `managed-target`, `environment-read-only`, `not-ours`.
+    `python-unsupported`, `managed-target`, `environment-read-only`, `not-ours`, `usage`.
     """
     prefix = prefix.expanduser().absolute()
     python = interpreter_of(prefix)
+    require_utf8(prefix)
     _refuse_ours(prefix, home)
     _refuse_no_environment(prefix, python)
     facts = ask_interpreter(host, python)
@@ -70,6 +71,13 @@ def look_at(prefix: Path, home: Home, host: Host) -> Environment:
     machine = facts.get("machine")
     markers = marker_environment(version, machine=str(machine) if machine else None)
     return Environment(prefix, python, packages, version, markers)
+
+
+def require_utf8(prefix: Path) -> None:
+    """Raise UsageError for a path that is not UTF-8: uv takes no other."""
+    if (shown := not_utf8(prefix)) is not None:
+        message = f"the path of the environment is not valid UTF-8: {shown}"
+        raise UsageError(message, hint=helps("utf8-environment"))
 
 
 def refuse_read_only(environment: Environment, ground: Ground, touched: Iterable[InstalledDistribution]) -> None:
