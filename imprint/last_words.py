@@ -80,14 +80,16 @@ def decisive_line(text: str) -> str:
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGABRT", "SIGFPE", "SIGTRAP", "SIGSYS"})
 """Signals that a process brings upon itself."""
 
+_NTSTATUS_ERROR, _CONTROL_C = 0xC0000000, "0xC000013A"
+"""On Windows what ended a process is its exit code: from the first on an error; the second is Ctrl-C."""
+
 
 def how_it_ended(returncode: int | None) -> str:
     """Return how a process ended, in words: `exit code 3`, `SIGSEGV (segmentation fault)`, `exit code 0xC0000005`."""
     if returncode is None:
         return "it is not known how it ended"
     if returncode >= 0:
-        # Windows reports a crash as an NTSTATUS.
-        return f"exit code 0x{returncode:08X}" if returncode >= 0x80000000 else f"exit code {returncode}"
+        return f"exit code {what_ended_it(returncode) or returncode}"
     try:
         found = signal.Signals(-returncode)
     except ValueError:
@@ -95,17 +97,19 @@ def how_it_ended(returncode: int | None) -> str:
     return f"{found.name} ({(signal.strsignal(found) or 'a signal').lower()})"
 
 
-def signal_name(number: int) -> str:
-    """Return the name of a signal: `SIGSEGV`; `signal 77` for one that has none."""
+def what_ended_it(returncode: int) -> str | None:
+    """Return what ended a process that did not exit by itself: `SIGSEGV`, `signal 77`, or Windows' `0xC0000005`."""
+    if returncode >= 0:
+        return f"0x{returncode:08X}" if returncode >= _NTSTATUS_ERROR else None
     try:
-        return signal.Signals(number).name
+        return signal.Signals(-returncode).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {-returncode}"
 
 
 def is_of_outside(ended: str) -> bool:
-    """Whether the signal of that name comes from outside of the process, which then proves nothing about it."""
-    return ended.startswith(("SIG", "signal ")) and ended not in _CRASHES
+    """Whether what `what_ended_it` names came from outside of the process, and so proves nothing about it."""
+    return ended == _CONTROL_C or (ended.startswith(("SIG", "signal ")) and ended not in _CRASHES)
 
 
 def why_it_ended(returncode: int | None, text: str) -> str:

@@ -29,7 +29,7 @@ from imprint.causes.errors import outside_error
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.inside import frames
-from imprint.last_words import signal_name
+from imprint.last_words import what_ended_it
 from imprint.planning.model import Device
 from imprint.runtime.check import reads
 from imprint.runtime.check.causes import plain
@@ -414,8 +414,7 @@ def death_of(returncode: int, talk: str, repair: str) -> ImprintError:
             hint=helps("lower-batch"),
             code="worker-killed",
         )
-    if returncode < 0 or returncode in {0xC0000005, 0xC00000FD, 0xC0000409}:
-        name = signal_name(-returncode) if returncode < 0 else f"exit status {returncode:#x}"
+    if (name := what_ended_it(returncode)) is not None:
         return ImprintError(
             f"the embedding worker crashed ({name}){last}",
             hint=helps("check-the-runtime"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from imprint.embedding.client import START_SECONDS, Settings, worker_arguments, worker_environment
-from imprint.last_words import signal_name
+from imprint.last_words import what_ended_it
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import cause_in, plain
 from imprint.runtime.check.children import ask_child
@@ -122,8 +122,8 @@ def _error(facts: Mapping[str, Any], ended: ChildResult) -> str | None:
     stage = {"load": "while the model was loaded", "run": "while it ran"}.get(str(facts.get("at")), "at the start")
     if ended.timed_out:
         return f"the model did not answer in time {stage}"
-    if ended.returncode is not None and ended.returncode < 0:
-        return f"the process was ended by {signal_name(-ended.returncode)} {stage}"
+    if ended.returncode is not None and (name := what_ended_it(ended.returncode)) is not None:
+        return f"the process was ended by {name} {stage}"
     if facts.get("error"):
         text = str(facts["error"])
         cause = cause_in(text)

@@ -95,6 +95,7 @@ def test_an_interpreter_that_is_no_python(tmp_path: Path) -> None:
         (ChildResult(-signal.SIGILL), "SIGILL"),
         (ChildResult(-99), "signal 99"),
         (ChildResult(1), "exit code 1"),
+        (ChildResult(0xC000001D), "0xC000001D"),
     ],
 )
 def test_how_a_child_ended(ended: ChildResult, how: str | None) -> None:

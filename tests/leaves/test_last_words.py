@@ -182,7 +182,15 @@ def test_windows_codes_are_read_as_windows_writes_them() -> None:
 
 @pytest.mark.parametrize(
     ("ended", "outside"),
-    [("SIGKILL", True), ("SIGHUP", True), ("signal 77", True), ("SIGSEGV", False), ("SIGILL", False)]
+    [
+        ("SIGKILL", True),
+        ("SIGHUP", True),
+        ("signal 77", True),
+        ("SIGSEGV", False),
+        ("SIGILL", False),
+        ("0xC000013A", True),
+        ("0xC0000005", False),
+    ]
     + [(other, False) for other in ("timeout", "exit code 1", "exit code 0xC0000005")],
 )
 def test_a_signal_that_a_process_does_not_bring_upon_itself_comes_from_outside(ended: str, *, outside: bool) -> None:

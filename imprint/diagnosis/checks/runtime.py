@@ -103,7 +103,7 @@ def _ended(facts: Facts, loaded: Loaded, ended: str) -> Observation:
         return Observation("runtime-hangs", hangs, seen)
     if (blamed := _outside(facts, ended, loaded.error or "", loaded.talk) or _startup(facts)) is not None:
         return blamed
-    code = "cpu-instruction-missing" if ended in {"SIGILL", "exit code 0xC000001D"} else "runtime-crashed"
+    code = "cpu-instruction-missing" if ended in {"SIGILL", "0xC000001D"} else "runtime-crashed"
     status: FindingStatus = ERROR if early or facts.settings.asks_for_gpu else WARNING
     return Observation(code, status, f"{doing} crashed the process: {ended}", words=_again(facts))
 

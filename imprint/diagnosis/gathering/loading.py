@@ -81,7 +81,7 @@ def how_it_ended(ended: ChildResult) -> str | None:
     code = ended.returncode
     if not code:
         return None
-    return last_words.signal_name(-code) if code < 0 else last_words.how_it_ended(code)
+    return last_words.what_ended_it(code) or last_words.how_it_ended(code)
 
 
 def _libraries(said: Sequence[Mapping[str, Any]] | None, required: Mapping[str, bool]) -> tuple[Library, ...] | None:

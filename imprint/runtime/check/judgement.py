@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from imprint.last_words import is_of_outside, signal_name
+from imprint.last_words import is_of_outside, what_ended_it
 from imprint.planning.model import Device
 from imprint.probing.host import ChildResult
 from imprint.runtime.check.causes import Broken, broken_library, cause_in, missing_cudnn, plain
@@ -135,10 +135,9 @@ def _how_it_ended(ended: ChildResult) -> _End | None:
 
 
 def _exit(code: int) -> _End | None:
-    if code >= 0:
-        crashed = sys.platform == "win32" and code >= 0xC0000000
-        return ("crashed", "crashed", f"the check crashed with code 0x{code:08X}") if crashed else None
-    name = signal_name(-code)
+    name = what_ended_it(code)
+    if name is None:
+        return None
     if is_of_outside(name):
         return "inconclusive", "killed", f"the check was killed from outside with {name}"
     return "crashed", "crashed", f"the check crashed with {name}"
