@@ -45,7 +45,7 @@ _HINTS = {
     errno.ENFILE: "close-files",
     errno.EAGAIN: "more-processes",
     errno.ENOMEM: "free-memory",
-    errno.ENAMETOOLONG: "shorter-home",
+    errno.ENAMETOOLONG: "shorter-path",
 }
 _WORDS = {
     errno.EROFS: "the file system is read-only",
@@ -55,6 +55,7 @@ _WORDS = {
     errno.ENFILE: "the system has too many files open",
     errno.EAGAIN: "the system does not allow another process",
     errno.ENOMEM: "the system is out of memory",
+    errno.ENAMETOOLONG: "the path, or a name in it, is too long",
 }
 
 
@@ -68,14 +69,18 @@ def is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - as above
 
 
-def error_of(error: OSError) -> ImprintError | None:
-    """Return what an error of the system's amounts to for a person, None where it says nothing about the system."""
+def error_of(error: OSError, root: Path | None = None) -> ImprintError | None:
+    """Return what an error of the system's amounts to for a person, None where it says nothing about the system.
+
+    `root` is the home, where it is known.
+    """
     code = CODES.get(error.errno or 0)
     if code is None:
         return None
     named = error.filename if isinstance(error.filename, str | bytes) else None
     path = Path(os.fsdecode(named)).absolute() if named else None
-    why, hint = explain(error, path)
+    ours = path is not None and root is not None and path.is_relative_to(root)
+    why, hint = explain(error, path, root if ours else None)
     return ImprintError(f"cannot use `{path}`: {why}" if path is not None else why, hint=hint, code=code)
 
 
@@ -91,6 +96,8 @@ def explain(
         return _permission(path, root or path, writing=writing)
     if path is not None and number in _NO_FOLDER | {errno.ELOOP, errno.EISDIR}:
         return _bad_path(path, error)
+    if number == errno.ENAMETOOLONG and root is not None:
+        return _WORDS[number], helps("shorter-home")
     hint = helps(_HINTS[number]) if number in _HINTS else None
     return _WORDS.get(number, (error.strerror or str(error)).lower()), hint
 

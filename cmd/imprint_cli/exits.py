@@ -4,7 +4,9 @@ docs/exit-codes.md describes the table, and a test compares the two.
 """
 
 import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from imprint.errors import EXIT_CODES, ImprintError, InterruptedByUserError
@@ -77,4 +79,13 @@ def _refused_by_the_system(error: BaseException) -> ImprintError | None:
 
     if isinstance(error, MemoryError):
         error = OSError(errno.ENOMEM, "out of memory")
-    return outside_error(error) or (access.error_of(error) if isinstance(error, OSError) else None)
+    return outside_error(error) or (access.error_of(error, _home()) if isinstance(error, OSError) else None)
+
+
+def _home() -> Path | None:
+    from imprint.paths import find_home
+
+    try:
+        return find_home(os.environ).root
+    except ImprintError:
+        return None

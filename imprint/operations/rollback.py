@@ -19,12 +19,13 @@ from imprint.runtime.target import (
     read_manifest,
     read_pointer,
 )
-from imprint.runtime.verdict import decide
+from imprint.runtime.verdict import decide, refusal_of
 from imprint.situation.checked import failure_of, record
 from imprint.situation.inputs import gather
 from imprint.situation.reading import notices_of
 from imprint.situation.status import Status, status_of
-from imprint.situation.verdict import look_at
+from imprint.situation.targets import command_for
+from imprint.situation.verdict import look_at, what_setup_does
 from imprint.state import mutex
 from imprint.state.findings import Findings
 from imprint.values import Record
@@ -82,8 +83,16 @@ def _previous(context: Context, findings: Findings) -> Target:
     if pointer is not None and pointer.previous is not None:
         found = _target(context, pointer.previous, findings)
     if found is None:
-        raise ImprintError("no previous runtime was kept", hint=helps("nothing-kept"), code="nothing-kept")
+        raise ImprintError("no previous runtime was kept", hint=_nothing_kept(context, findings), code="nothing-kept")
     return found
+
+
+def _nothing_kept(context: Context, findings: Findings) -> str:
+    """Return why nothing is kept, and what setup would do instead: install, or refuse."""
+    current = _current(context, findings)
+    refused = what_setup_does(context, current, gather(context, current, findings=findings).plan)[1]
+    then = helps("installs-the-planned") if refused is None else refusal_of(command_for(current), refused)
+    return helps("nothing-kept", then=then)
 
 
 def _target(context: Context, generation: str, findings: Findings) -> Target | None:

@@ -78,6 +78,8 @@ def _gpu(text: str) -> str:
     return text
 
 
+_ANY_TEXT = "any text in one line, without control characters"
+
 KEYS: dict[str, Key] = {
     key.name: key
     for key in (
@@ -91,7 +93,7 @@ KEYS: dict[str, Key] = {
         Key("runtime.portable_gpu", True, _boolean, "true or false", (True, False)),
         Key("server.host", "127.0.0.1", _text, "a host name or address"),
         Key("server.port", 8790, _whole(0, 65535), "a port from 0 to 65535"),
-        Key("server.token", None, _text, "any text", secret=True),
+        Key("server.token", None, _text, _ANY_TEXT, secret=True),
     )
 }
 """Every fixed key, in the order in which they are listed."""
@@ -107,7 +109,7 @@ def key_of(name: str) -> Key:
     if name in KEYS:
         return KEYS[name]
     if _LLM_KEY.fullmatch(name):
-        return Key(name, None, _text, "any text", secret=name.endswith((".token", ".key", ".api_key")))
+        return Key(name, None, _text, _ANY_TEXT, secret=name.endswith((".token", ".key", ".api_key")))
     import difflib
 
     near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.5)

@@ -255,3 +255,10 @@ def test_an_output_that_ends_with_a_slash_is_not_written_as_a_file(tmp_path: Pat
     with pytest.raises(UsageError, match="names a folder"):
         embed(["a"], output=f"{tmp_path / 'new'}/")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_name_of_a_file_is_refused_by_the_name_of_its_option() -> None:
+    with pytest.raises(UsageError, match="`--input` is empty"):
+        embed(None, input="")
+    with pytest.raises(UsageError, match="`--output` is empty"):
+        embed(["a"], output="")

@@ -18,6 +18,7 @@ from imprint.operations.check import check
 from imprint.operations.doctor import DoctorOptions, diagnose
 from imprint.operations.embed import EmbedOptions, embed
 from imprint.operations.plan import PlanOptions, plan
+from imprint.operations.rollback import rollback
 from imprint.operations.setup import SetupOptions, setup
 from imprint.operations.status import status
 from imprint.paths import Home
@@ -157,3 +158,15 @@ def test_a_failed_look_counts_as_nothing(place: Place) -> None:
 
     place.patch.setattr(os, "statvfs", broken)
     assert homes.refusal(place.home, None, managed=True) is None
+
+
+def test_a_rollback_without_a_previous_runtime_tells_that_setup_would_refuse(place: Place) -> None:
+    context = Context(place.home, {"PATH": "/usr/bin:/bin"}, {"model.device": "cpu"})
+    with pytest.raises(ImprintError, match="no previous runtime") as allowed:
+        rollback(context)
+    assert "`imprint setup` installs the planned one" in str(allowed.value.hint)
+    noexec(place)
+    with pytest.raises(ImprintError, match="no previous runtime") as refused:
+        rollback(context)
+    assert "`imprint setup` refuses: " in str(refused.value.hint)
+    assert "noexec" in str(refused.value.hint)

@@ -39,6 +39,14 @@ def test_a_fact_about_the_system_is_named(tmp_path: Path, number: int, words: st
     assert error.specific_code == access.CODES[number]
 
 
+def test_a_path_that_is_too_long_is_blamed_on_the_home_only_in_it(tmp_path: Path) -> None:
+    error = OSError(errno.ENAMETOOLONG, "File name too long", str(tmp_path / "home" / "data"))
+    for name, hint in (("home", "set IMPRINT_HOME to a shorter path"), ("other", "use a shorter path")):
+        told = access.error_of(error, tmp_path / name)
+        assert told is not None
+        assert told.hint == hint
+
+
 def test_other_errors_say_nothing_about_the_system() -> None:
     assert access.error_of(OSError(errno.ENOENT, "No such file", "/x")) is None
     assert access.error_of(OSError("no number")) is None

@@ -80,6 +80,7 @@ def test_an_empty_variable_sets_nothing(home: Home) -> None:
         ("model.gpu_device", "-1", "an index like 0"),
         ("model.gpu_device", "first", "an index like 0"),
         ("server.token", "a\0b", "line break"),
+        ("server.token", 'a"b\n', "valid: any text in one line"),
         ("model.name", " ", "imprint model list"),
         ("model.threads", "-1", "4096"),
     ],

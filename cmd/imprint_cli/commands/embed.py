@@ -82,6 +82,9 @@ def embed(  # noqa: PLR0913 - a command's options are its arguments
 
     if json and (output is None or output in STDOUT):
         raise UsageError("`--json` prints its result on standard output", hint=helps("vectors-to-a-file"))
+    for name, given in (("--input", input), ("--output", output)):
+        if given is not None and not given:
+            raise UsageError(f"`{name}` is empty; it names a file")
     if output is not None and output.endswith((os.sep, os.altsep or os.sep)):
         raise UsageError(f"`{output}` names a folder; `--output` names a file")
     options = EmbedOptions(
