@@ -60,6 +60,9 @@ def _refuse_blocked(path: str, said: str = "") -> None:
     error = blocked_error(path) or denied_file(path, execute=True)
     if error is not None:
         raise error
+    if Path(path).exists() and not Path(path).is_file():
+        message = f"`{path}` is not a regular file"
+        raise ImprintError(message, hint=helps("recreate-or-another"), code="interpreter-unusable")
 
 
 def parse_answer(path: str, result: ChildResult, deadline: float) -> Mapping[str, Any]:

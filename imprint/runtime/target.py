@@ -81,6 +81,8 @@ class Target:
         """Why no interpreter can run in this environment, as a fragment; None when one can."""
         if not os.path.exists(self.python):  # noqa: PTH110 - pathlib's own raises
             return "its interpreter is gone"
+        if not access.is_file(self.python):
+            return "its interpreter is not a regular file"
         if self.managed and not _names_a_python(self.prefix / "pyvenv.cfg"):
             # Python would start as the one it was made from, with the packages of that one, or not at all.
             return "its `pyvenv.cfg` is gone or damaged"

@@ -378,6 +378,9 @@ def test_what_is_no_environment_is_refused_with_the_reason(foreign: Foreign, tmp
     python.unlink()
     python.symlink_to(tmp_path / "gone")
     assert refused(foreign.prefix)[0] == "interpreter-gone"
+    python.unlink()
+    python.mkdir()
+    assert refused(foreign.prefix) == ("interpreter-unusable", f"`{python}` is not a regular file")
     ours = foreign.home.runtimes / "20261129T000000Z-cpu"
     ours.mkdir(parents=True)
     assert refused(ours)[0] == "managed-target"

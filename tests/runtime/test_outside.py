@@ -16,6 +16,15 @@ from imprint.situation.checked import failure_of as check_failure
 LINUX = here({}, system="linux")
 
 
+def test_only_what_this_user_may_not_read_is_called_that(tmp_path: Path) -> None:
+    """A folder and a pipe that are to be run are refused in the same words."""
+    for text in ("[Errno 13] Permission denied: '{}'", "{}: cannot open shared object file: Permission denied"):
+        assert outside_cause(text.format(tmp_path), {}) is None
+        found = outside_cause(text.format(tmp_path / "nothing"), {})
+        assert found is not None
+        assert found.code == "file-denied"
+
+
 @pytest.mark.parametrize(
     ("text", "environ", "code"),
     [

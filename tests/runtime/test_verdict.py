@@ -128,40 +128,65 @@ def test_what_has_changed_since_is_proved_again(place: Place, change: Callable[[
     assert len(place.checks) == 1
 
 
-def lost(config: Path) -> None:
-    config.unlink()
+def lost(prefix: Path) -> None:
+    (prefix / "pyvenv.cfg").unlink()
 
 
-def overwritten(config: Path) -> None:
-    config.write_bytes(b"\xff\xfe" * 100)
+def overwritten(prefix: Path) -> None:
+    (prefix / "pyvenv.cfg").write_bytes(b"\xff\xfe" * 100)
 
 
-def without_its_python(config: Path) -> None:
-    config.write_text("version = 3.11.7\n", encoding="utf-8")
+def without_its_python(prefix: Path) -> None:
+    (prefix / "pyvenv.cfg").write_text("version = 3.11.7\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("damage", [lost, overwritten, without_its_python])
+def with_a_folder_for_a_python(prefix: Path) -> None:
+    (prefix / "bin" / "python").unlink()
+    (prefix / "bin" / "python").mkdir()
+
+
+def with_a_pipe_for_a_python(prefix: Path) -> None:
+    (prefix / "bin" / "python").unlink()
+    os.mkfifo(prefix / "bin" / "python", 0o755)
+
+
+CONFIG, PYTHON = "its `pyvenv.cfg` is gone or damaged", "its interpreter is not a regular file"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lost, CONFIG),
+        (overwritten, CONFIG),
+        (without_its_python, CONFIG),
+        (with_a_folder_for_a_python, PYTHON),
+        (with_a_pipe_for_a_python, PYTHON),
+    ],
+)
 def test_a_runtime_without_what_makes_it_an_environment_runs_nothing(
-    place: Place, damage: Callable[[Path], None]
+    place: Place, damage: Callable[[Path], None], fault: str
 ) -> None:
     """Its interpreter would run as the Python it was made from, which may hold an ONNX Runtime of its own."""
     place.setup()
     on_the_cpu(place)
-    damage(place.prefix / "pyvenv.cfg")
+    damage(place.prefix)
     prove = Counted()
     told = status(place.context, prove=prove)
     assert (told.ok, told.data["runs_on"], told.data["embeds"], told.data["pending"]) == (False, "none", False, True)
-    assert "its `pyvenv.cfg` is gone or damaged" in told.data["line"]
+    assert fault in told.data["line"]
     assert plan(place.context, PlanOptions(check=True), prove=prove).data["pending"]
-    with pytest.raises(ImprintError, match=r"`pyvenv\.cfg` is gone or damaged") as caught:
+    with pytest.raises(ImprintError, match=fault) as caught:
         check(place.context, prove=prove)
     assert caught.value.hint == "run `imprint setup`"
     texts = EmbedOptions(texts=("a",))
-    with pytest.raises(ImprintError, match=r"`pyvenv\.cfg` is gone or damaged"):
+    with pytest.raises(ImprintError, match=fault):
         embed(place.context, texts, lambda _event: None, stdin=io.BytesIO, stdout=io.BytesIO())
     assert prove.asked == 0
     found = diagnose(place.context, DoctorOptions())
     assert found.data["runs_on"] == "none"
+    told_by = {one["code"]: one["fix"] for one in found.data["findings"]}
+    assert told_by["interpreter-unusable"] == "`imprint setup`"
     place.setup()
     assert status(place.context, prove=prove).ok
 

@@ -74,6 +74,9 @@ def _denied(text: str, _environ: Mapping[str, str]) -> Outside | None:
     if (found := re.search(_DENIED, text)) is None:
         return None
     path = found["library"] or found["file"]
+    if os.path.isabs(path) and os.access(path, os.R_OK):  # noqa: PTH117 - text
+        # Something else is wrong there: what was to be run may be no file.
+        return None
     folder = os.path.dirname(path)  # noqa: PTH120 - text
     words = {"folder": quoted(folder)} if folder else {}
     return Outside("file-denied", f"this user may not read {path}", words)
