@@ -111,7 +111,16 @@ def every_kind(kind: type[ImprintError]) -> list[type[ImprintError]]:
     return [each for found in kind.__subclasses__() for each in (found, *every_kind(found))]
 
 
-PLACES = {"Notice": 0, "error_of": 0, "Outside": 0, "Problem": 0, "Observation": 0, "Finding": 1, "Aside": 2, "finding": 2}
+PLACES = {
+    "Notice": 0,
+    "error_of": 0,
+    "Outside": 0,
+    "Problem": 0,
+    "Observation": 0,
+    "Finding": 1,
+    "Aside": 2,
+    "finding": 2,
+}
 """Where each call takes a code, as a place among its arguments."""
 
 
