@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from imprint import touch
+from imprint import access, touch
 from imprint.errors import ImprintError, NoSpaceError, UsageError
 from imprint.hints import helps
 
@@ -93,6 +93,7 @@ class Output:
     def _open(self) -> None:
         direct = self._stream
         if self._path is not None:
+            _refuse_loop(self._path)
             if self._path.is_dir():
                 raise UsageError(f"`{self._path}` is a folder; `--output` names a file")
             if not self._path.parent.is_dir():
@@ -176,6 +177,16 @@ class Output:
         why = "is closed" if error.errno == errno.EBADF else f"cannot be written: {error.strerror}"
         hint = helps("another-output") if self._path is not None else None
         return ImprintError(f"{where} {why}", hint=hint, code="output-not-writable")
+
+
+def _refuse_loop(path: Path) -> None:
+    """Raise UsageError where a link that leads to itself is on the way: nothing can be written there."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            why, hint = access.explain(error, path)
+            raise UsageError(why, hint=hint) from error
 
 
 def npy_head(rows: int, dims: int) -> bytes:

@@ -113,6 +113,16 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_bytes() == b"1 0\n"
 
 
+def test_a_link_that_leads_to_itself_is_named_and_stays(tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    (tmp_path / "other").symlink_to("loop")
+    for path in (loop, tmp_path / "other", loop / "out"):
+        with pytest.raises(UsageError, match="is a link that leads to itself"), Output(path, io.BytesIO(), "text", 2):
+            pass
+    assert loop.is_symlink()
+
+
 def test_a_stream_gets_rows_as_they_come_and_npy_at_the_end() -> None:
     stream = io.BytesIO()
     with Output(None, stream, "jsonl", 2) as output:
