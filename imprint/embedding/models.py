@@ -225,8 +225,10 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
     _require_readable(home, model)
     if flaws(home, model, deep=deep or model.name not in _noted(home)):
         tell(Event("start", "model", f"installing the model {name}", 0, model.download.size))
+        replaced = _replaced_link(folder_of(home, name))
         _install(home, model, installer)
-        tell(Event("done", "model", f"the model {name} is installed", model.download.size, model.download.size))
+        done = f"the model {name} is installed{replaced}"
+        tell(Event("done", "model", done, model.download.size, model.download.size))
     _note(home, model)
     return model_files(home, name, catalogue)
 
@@ -293,6 +295,11 @@ def _take_place(model: Model, ready: Path, place: Path, old: Path) -> None:
         touch.move(place, old, within=place.parent)
     touch.move(ready, place, within=place.parent)
     touch.sync_folder(place.parent)
+
+
+def _replaced_link(place: Path) -> str:
+    """Return what to add where an owner's link is about to give way; what it leads to is not ours to mend."""
+    return f" in place of the link to `{place.readlink()}`, which stays as it is" if place.is_symlink() else ""
 
 
 def _has_others(model: Model, place: Path) -> bool:

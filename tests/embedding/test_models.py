@@ -117,6 +117,21 @@ def test_a_damaged_model_is_replaced(home: Home) -> None:
     assert flaws(home, TINY, deep=True) == []
 
 
+def test_a_link_in_its_place_is_replaced_in_so_many_words(home: Home, tmp_path: Path) -> None:
+    """The link is in a folder of ours; what it leads to is its owner's, and stays as it is."""
+    files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
+    place, owned, told = files.model.parent, tmp_path / "owned", list[Event]()
+    place.rename(owned)
+    place.symlink_to(owned)
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE, on_event=told.append)
+    assert (place.is_symlink(), told) == (True, [])
+    (owned / files.weights.name).unlink()
+    before = sorted(owned.iterdir())
+    install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE, on_event=told.append)
+    assert told[-1].message == f"the model tiny is installed in place of the link to `{owned}`, which stays as it is"
+    assert (place.is_symlink(), sorted(owned.iterdir())) == (False, before)
+
+
 def test_an_owners_file_in_its_folder_stays_when_it_is_replaced(home: Home) -> None:
     files = install_model(home, "tiny", installer=Wheels(), catalogue=CATALOGUE)
     files.weights.unlink()
