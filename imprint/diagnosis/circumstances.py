@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from imprint.causes.circumstances import Circumstances
 from imprint.diagnosis.facts import Facts, Runtimes
@@ -113,6 +113,14 @@ def reinstall(facts: Facts, name: str, *, recorded: bool = True) -> str:
     if not _has_pip(facts):
         return install(facts, "--no-deps", "--reinstall", wanted)
     return install(facts, "--no-deps", "--force-reinstall" if recorded else "--ignore-installed", wanted)
+
+
+def remove_first(facts: Facts, paths: Sequence[str]) -> str:
+    """Return what has to be said before the command of an installer that would fail, or wait for ever, over `paths`."""
+    if not paths:
+        return ""
+    named = joined(["rm", "-r", *paths], shell(facts))
+    return f"`{named}`, then " if shell(facts) == SH else f"delete {named.removeprefix('rm -r ')}, then "
 
 
 def install_planned(facts: Facts) -> str | None:

@@ -40,13 +40,15 @@ class Damage(Record):
 
     `kind` is missing, size, hash (of files), no-record, no-metadata, odd-record, odd-metadata (no regular file),
     no-installer, dangling (links that lead nowhere), or hollow (ONNX Runtime without its modules); `count` says how
-    many files, `example` names one.
+    many files, `example` names one. `blocking` are files of its metadata that are no regular files: an installer that
+    reads them may wait for ever.
     """
 
     distribution: str
     kind: str
     count: int = 1
     example: str | None = None
+    blocking: tuple[str, ...] = ()
 
 
 class Runtimes(Record):

@@ -3,6 +3,7 @@
 What cannot be run here stands in `BY_EYE`, with the reason; the two together are all of them.
 """
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,17 @@ def interrupt_a_change(env: Foreign) -> None:
     next(env.packages.glob("onnxruntime-*.dist-info/INSTALLER")).unlink()
 
 
+def put_pipe(pattern: str) -> Breakage:
+    """Return a breakage after which whoever reads this file waits for ever."""
+
+    def broken(env: Foreign) -> None:
+        path = next(env.packages.glob(pattern))
+        path.unlink()
+        os.mkfifo(path)
+
+    return broken
+
+
 def kill_pip(env: Foreign) -> None:
     shutil.copytree(env.packages / "onnxruntime", env.packages / "~nnxruntime")
     info = next(env.packages.glob("onnxruntime-*.dist-info"))
@@ -89,6 +101,9 @@ STATES: list[State] = [
     ("the cache gone", CPU, lose_the_cache, "links-dangling"),
     ("our RECORD lost", CPU, delete("onnxruntime-*/RECORD"), "metadata-damaged"),
     ("their RECORD lost", ("numpy==1.26.4", *CPU[1:]), delete("numpy-*/RECORD"), "metadata-damaged"),
+    ("our RECORD a pipe", CPU, put_pipe("onnxruntime-*/RECORD"), "metadata-damaged"),
+    ("their RECORD a pipe", ("numpy==1.26.4", *CPU[1:]), put_pipe("numpy-*/RECORD"), "metadata-damaged"),
+    ("their METADATA a pipe", ("numpy==1.26.4", *CPU[1:]), put_pipe("numpy-*/METADATA"), "metadata-damaged"),
     ("hollow", (*CPU, "onnxruntime-gpu==1.31.1"), then_uninstall("onnxruntime"), "runtime-hollow"),
     (
         "shared files gone",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from imprint.diagnosis.checking import RUNTIMES, check, missing
-from imprint.diagnosis.circumstances import reinstall, shell
+from imprint.diagnosis.circumstances import reinstall, remove_first, shell
 from imprint.diagnosis.facts import Damage, Facts, Interpreter, Runtimes, TargetFacts
 from imprint.diagnosis.findings import ERROR, OK, WARNING, Observation, ok, skipped
 from imprint.diagnosis.standing import verdict_of
@@ -111,7 +111,8 @@ def _damaged(facts: Facts, code: str, damages: list[Damage]) -> Observation:
     # What its owner put there in a version of his own is in no lock of ours.
     traits = (*(() if mine else ("theirs",)), *(() if concerned else ("unconcerned",)))
     recorded = first.kind not in {"no-record", "no-metadata", "odd-record", "odd-metadata"}
-    words = {"reinstall": reinstall(facts, first.distribution, recorded=recorded)}
+    again = reinstall(facts, first.distribution, recorded=recorded)
+    words = {"reinstall": remove_first(facts, first.blocking) + again}
     return Observation(code, ERROR if concerned else WARNING, seen, traits, words)
 
 

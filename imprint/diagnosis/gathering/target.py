@@ -30,6 +30,15 @@ DEEP_SECONDS = 900.0
 """For hashing every file: 2 GB of a GPU set from a slow disk."""
 
 _LINKS_LOOKED_AT = 20
+_READ_BY_INSTALLERS = (
+    "METADATA",
+    "RECORD",
+    "INSTALLER",
+    "REQUESTED",
+    "direct_url.json",
+    "uv_cache.json",
+    "top_level.txt",
+)
 
 
 def target_facts(look: Look, target: Target | None) -> Callable[[], TargetFacts]:
@@ -162,7 +171,7 @@ def _damages(seen: Inventory) -> tuple[Damage, ...]:
     grouped: dict[tuple[str, str], list[str | None]] = {}
     for problem in seen.problems:
         grouped.setdefault((problem.distribution, problem.kind), []).append(problem.path)
-    damages = [_damage(seen.packages, name, kind, paths) for (name, kind), paths in grouped.items()]
+    damages = [_damage(seen, name, kind, paths) for (name, kind), paths in grouped.items()]
     unfinished = {damage.distribution for damage in damages if damage.kind == "no-installer"}
     hollow = {
         build.name
@@ -173,12 +182,19 @@ def _damages(seen: Inventory) -> tuple[Damage, ...]:
     return (*whole, *(Damage(name, "hollow") for name in sorted(hollow - {damage.distribution for damage in whole})))
 
 
-def _damage(packages: Path | None, name: str, kind: str, paths: list[str | None]) -> Damage:
-    if kind == "missing" and packages is not None:
-        looked = [packages / path for path in paths[:_LINKS_LOOKED_AT] if path is not None]
+def _blocking(seen: Inventory, name: str) -> tuple[str, ...]:
+    """Return what lies in a distribution's metadata and is no regular file, where an installer expects one."""
+    folders = [found.folder for found in seen.distributions if found.name == name]
+    paths = [str(folder / file) for folder in folders for file in _READ_BY_INSTALLERS]
+    return tuple(path for path in paths if os.path.exists(path) and not os.path.isfile(path))  # noqa: PTH110, PTH113
+
+
+def _damage(seen: Inventory, name: str, kind: str, paths: list[str | None]) -> Damage:
+    if kind == "missing" and seen.packages is not None:
+        looked = [seen.packages / path for path in paths[:_LINKS_LOOKED_AT] if path is not None]
         if looked and all(path.is_symlink() for path in looked):
             kind = "dangling"
-    return Damage(name, kind, len(paths), paths[0])
+    return Damage(name, kind, len(paths), paths[0], _blocking(seen, name))
 
 
 def _requirers(seen: Inventory) -> tuple[str, ...]:
