@@ -17,6 +17,7 @@ from imprint.hints import helps
 from imprint.paths import Home
 from imprint.resources import data_path, lock_path
 from imprint.runtime.events import Event, OnEvent
+from imprint.runtime.installer import space
 from imprint.state import files
 from imprint.state.files import raise_for_write
 from imprint.values import Record
@@ -60,6 +61,11 @@ class Model(Record):
     differs: str
     download: File
     files: tuple[File, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of its installed files."""
+        return sum(file.size for file in self.files)
 
     def check_tokens(self, count: int) -> None:
         """Raise InvalidValueError where texts of that many tokens are more than the model takes."""
@@ -204,6 +210,11 @@ def _require_readable(home: Home, model: Model) -> None:
             raise ImprintError(f"cannot read `{path}`: {why}", hint=hint, code="model-unreadable") from error
 
 
+def needed_for(home: Home, model: Model) -> int:
+    """Return the bytes that installing a model takes: its files, and its download where nothing can be in the cache."""
+    return model.size + (0 if os.path.lexists(home.cache) else model.download.size)
+
+
 def install_model(  # noqa: PLR0913 - all but the first two are keywords
     home: Home,
     name: str,
@@ -234,6 +245,7 @@ def install_model(  # noqa: PLR0913 - all but the first two are keywords
 
 
 def _install(home: Home, model: Model, installer: Installer) -> None:
+    space.require(needed_for(home, model), home.models)
     try:
         touch.make_folder(home.models, within=home.models)
         staging = touch.new_folder(_STAGING, within=home.models)

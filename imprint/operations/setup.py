@@ -26,10 +26,9 @@ from imprint.runtime.installer.sources import Sources
 from imprint.runtime.interrupts import FINISH, interruptible
 from imprint.runtime.place import Change, Changed, EnvironmentChanges
 from imprint.runtime.verdict import decide
-from imprint.situation import homes
 from imprint.situation.reading import notices_of
 from imprint.situation.status import status_of
-from imprint.situation.verdict import look_at
+from imprint.situation.verdict import home_refusal, look_at
 from imprint.state import mutex
 from imprint.state.findings import Findings
 from imprint.values import ABSENT, Absent, replace
@@ -121,8 +120,8 @@ def _dry_run(context: Context, options: SetupOptions, seams: Seams) -> Result[Se
         environment=details,
     )
     warnings = (*notices_of_vendors(changes, done=False), *not_honoured(context, inputs.plan, refused))
-    if change is not None and change.whole is None:
+    if change is not None and (change.whole is None or (expected is not None and expected.model)):
         # What is planned can be shown there all the same.
-        blocked = homes.refusal(context.home, inputs.plan.installed_bytes, managed=place.prefix is None)
+        blocked = home_refusal(context, inputs.plan, managed=place.prefix is None)
         warnings += (Notice.of(blocked),) if blocked is not None else ()
     return Result(told, (*notices_of(findings), *warnings), (refused,) if refused is not None else ())

