@@ -9,7 +9,7 @@ from pathlib import Path
 
 from imprint import ownership, resources
 from imprint.context import Context
-from imprint.embedding import models
+from imprint.embedding import catalogue
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
 from imprint.paths import Home
@@ -86,7 +86,9 @@ def bundle(context: Context, options: BundleOptions, on_event: OnEvent) -> Resul
     if (refused := free_threaded(machine)) is not None:
         raise ImprintError(refused.message, hint=refused.hint, code=refused.code)
     builds = _builds(machine, plan.build, with_gpu=named and asks_for_gpu(inputs.request))
-    model = models.load_catalogue().model(config.load(context.home, context.environ, context.flags).text("model.name"))
+    model = catalogue.load_catalogue().model(
+        config.load(context.home, context.environ, context.flags).text("model.name")
+    )
     names = [*options.tool_locks, BASE_LOCK, *(wheel.lock for wheel in builds.values()), model.lock]
     python = parse_series(machine.python)
     spot = collecting.spot_of(machine.platform, python)

@@ -137,8 +137,9 @@ def _repair(target: Target) -> str:
 
 def _place(context: Context, target: Target, device: Device | None) -> Placement | Notice:
     """Run the configured model and return where it ran, or the notice on why it cannot be tried."""
+    from imprint.embedding.catalogue import load_catalogue
     from imprint.embedding.client import Settings
-    from imprint.embedding.models import load_catalogue, model_files
+    from imprint.embedding.models import model_files
     from imprint.embedding.placement import measure
     from imprint.state import config
 

@@ -124,7 +124,7 @@ def set_key(context: Context, name: str, text: str) -> Result[SetKey]:
 
 def _check_model(context: Context, name: str, text: str) -> None:
     """Refuse what the model cannot take here, where it is set, and not at every later embedding."""
-    from imprint.embedding.models import load_catalogue
+    from imprint.embedding.catalogue import load_catalogue
 
     if name == "model.name":
         load_catalogue().model(text)

@@ -16,8 +16,9 @@ from typing import IO
 from imprint import ownership
 from imprint.context import Context
 from imprint.embedding import sources
+from imprint.embedding.catalogue import Model, load_catalogue
 from imprint.embedding.client import Done, Hello, Progress, Rows, Settings, Worker
-from imprint.embedding.models import Model, load_catalogue, model_files
+from imprint.embedding.models import model_files
 from imprint.embedding.outputs import FORMATS, STDOUT, Output
 from imprint.errors import ImprintError, InvalidValueError, UsageError
 from imprint.hints import helps

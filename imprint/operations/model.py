@@ -5,7 +5,8 @@ from __future__ import annotations
 from imprint import ownership
 from imprint.context import Context
 from imprint.embedding import models
-from imprint.embedding.models import Model, folder_of, load_catalogue, model_files
+from imprint.embedding.catalogue import Model, load_catalogue
+from imprint.embedding.models import folder_of, model_files
 from imprint.errors import ImprintError
 from imprint.hints import helps
 from imprint.results import Notice, Result

@@ -76,7 +76,7 @@ def model_download(context: Context, *, here: bool = True) -> int:
     """Return the bytes of the configured model, 0 for one that is here already or that nobody knows."""
     if here and model_problem(context) is None:
         return 0
-    from imprint.embedding.models import load_catalogue
+    from imprint.embedding.catalogue import load_catalogue
 
     name = config.load(context.home, context.environ, context.flags).text("model.name")
     model = load_catalogue().models.get(name)

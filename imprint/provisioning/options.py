@@ -9,7 +9,7 @@ from pathlib import Path
 
 from imprint import resources
 from imprint.context import Context
-from imprint.embedding import models
+from imprint.embedding import catalogue, models
 from imprint.errors import ImprintError, UsageError
 from imprint.hints import helps
 from imprint.planning import facts
@@ -179,7 +179,7 @@ def provide_model(context: Context, options: SetupOptions, seams: Seams, sources
     def installer(lock: Path, folder: Path) -> None:
         uv = find_uv(home, context.environ, sources)
         # What is downloaded, and the model that is made of it beside.
-        needed = 2 * models.load_catalogue().model(name).download.size
+        needed = 2 * catalogue.load_catalogue().model(name).download.size
         uv.install([lock], python=own_interpreter(), folder=folder, needed=needed)
 
     name = config.load(home, context.environ, context.flags).text("model.name")

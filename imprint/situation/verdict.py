@@ -144,7 +144,8 @@ def _refuses_the_model(context: Context, kept: Proof) -> bool:
 
 def _needs(context: Context) -> Needs | None:
     """Return what the configured model asks of a runtime; None where it is not on disk."""
-    from imprint.embedding.models import MODEL, folder_of
+    from imprint.embedding.catalogue import MODEL
+    from imprint.embedding.models import folder_of
 
     name = config.load(context.home, context.environ, context.flags).text("model.name")
     return needs_of(folder_of(context.home, name) / MODEL)
@@ -194,7 +195,8 @@ def _model_to_come(context: Context) -> int:
     """Return the bytes that setup needs for the configured model; 0 for one that is whole, or that nobody knows."""
     if model_problem(context) is None:
         return 0
-    from imprint.embedding.models import load_catalogue, needed_for
+    from imprint.embedding.catalogue import load_catalogue
+    from imprint.embedding.models import needed_for
 
     model = load_catalogue().models.get(config.load(context.home, context.environ, context.flags).text("model.name"))
     return 0 if model is None else needed_for(context.home, model)

@@ -24,7 +24,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "cmd"), str(ROOT / "tests")]
 
 from bench.stdlib_docstrings import docstrings  # noqa: E402 - a script finds its own checkout
 from imprint.context import Context  # noqa: E402
-from imprint.embedding.models import load_catalogue, model_files  # noqa: E402
+from imprint.embedding.catalogue import load_catalogue  # noqa: E402
+from imprint.embedding.models import model_files  # noqa: E402
 from imprint.resources import lock_path  # noqa: E402
 from imprint.runtime.check.children import child_environment  # noqa: E402
 from imprint.runtime.installer.uv import find_uv  # noqa: E402

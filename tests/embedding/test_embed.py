@@ -14,7 +14,8 @@ import pytest
 
 from embedding.test_outputs import parse_npy
 from imprint.context import Context
-from imprint.embedding.models import folder_of, load_catalogue
+from imprint.embedding.catalogue import load_catalogue
+from imprint.embedding.models import folder_of
 from imprint.errors import ImprintError, InterruptedByUserError, InvalidValueError, UsageError
 from imprint.operations.embed import EmbedOptions, embed
 from imprint.paths import Home

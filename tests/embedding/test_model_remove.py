@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from imprint.context import Context
-from imprint.embedding.models import flaws, folder_of, load_catalogue
+from imprint.embedding.catalogue import load_catalogue
+from imprint.embedding.models import flaws, folder_of
 from imprint.errors import BusyError, ImprintError, InvalidValueError
 from imprint.operations.model import list_models, remove_model
 from imprint.paths import Home

@@ -7,16 +7,9 @@ from pathlib import Path
 import pytest
 
 from embedding.test_graph import whole_model
+from imprint.embedding.catalogue import Catalogue, File, Model, load_catalogue
 from imprint.embedding.graph import rewrite
-from imprint.embedding.models import (
-    Catalogue,
-    File,
-    Model,
-    flaws,
-    install_model,
-    load_catalogue,
-    model_files,
-)
+from imprint.embedding.models import flaws, install_model, model_files
 from imprint.errors import ImprintError, IntegrityError, InvalidValueError, NetworkError, NoSpaceError
 from imprint.paths import Home
 from imprint.resources import lock_path

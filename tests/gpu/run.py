@@ -27,8 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from gpu.target import Without, libraries_by_wheel, link_libraries, make_target, own_packages, wheels_in  # noqa: E402
+from imprint.embedding.catalogue import load_catalogue  # noqa: E402
 from imprint.embedding.client import Rows, Settings, Worker  # noqa: E402
-from imprint.embedding.models import ModelFiles, install_model, load_catalogue  # noqa: E402
+from imprint.embedding.models import ModelFiles, install_model  # noqa: E402
 from imprint.embedding.placement import measure  # noqa: E402
 from imprint.errors import ImprintError  # noqa: E402
 from imprint.paths import Home  # noqa: E402

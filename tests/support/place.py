@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from imprint.context import Context
-from imprint.embedding.models import folder_of, load_catalogue
+from imprint.embedding.catalogue import load_catalogue
+from imprint.embedding.models import folder_of
 from imprint.operations.setup import Seams, SetupOptions, setup
 from imprint.paths import Home
 from imprint.planning.model import Device, Gpu, Libc, Machine, Nvidia, Platform, Python

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contracts.runner import ROOT, Ran, scrubbed
-from imprint.embedding.models import folder_of, load_catalogue
+from imprint.embedding.catalogue import load_catalogue
+from imprint.embedding.models import folder_of
 from imprint.ownership import claim
 from imprint.paths import Home
 from imprint.runtime.managed.recipe import own_python

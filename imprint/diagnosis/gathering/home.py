@@ -61,7 +61,8 @@ def home_facts(look: Look, configured: Config | None, plan: Plan | None) -> Call
 
 
 def _model(context: Context, name: str, *, deep: bool) -> str:
-    from imprint.embedding.models import flaws, load_catalogue, model_files
+    from imprint.embedding.catalogue import load_catalogue
+    from imprint.embedding.models import flaws, model_files
 
     model_files(context.home, name)
     wrong = flaws(context.home, load_catalogue().model(name), deep=True) if deep else []
