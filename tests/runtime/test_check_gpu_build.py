@@ -22,6 +22,7 @@ from imprint.paths import Home
 from imprint.planning.model import Device
 from imprint.resources import lock_path
 from imprint.runtime.check.libraries import supplier_of
+from imprint.runtime.check.result import GpuMemory
 from imprint.runtime.check.run import CheckResult, run_check
 from imprint.runtime.distributions.inventory import inspect
 from imprint.runtime.installer.sources import Sources
@@ -127,8 +128,7 @@ def test_what_a_driver_answers_decides(
     assert words in str(result.detail)
     if kind in {"provider-failed", "busy", "out-of-memory"}:
         used = 1 << 30
-        memory = {"total_bytes": 24 << 30, "used_before_bytes": used, "used_after_bytes": used}
-        assert result.memory == memory
+        assert result.memory == GpuMemory(24 << 30, used, used)
 
 
 @pytest.mark.parametrize(
